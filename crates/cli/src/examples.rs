@@ -228,6 +228,7 @@ Examples:
   taktwerk tune docs/lab/plants/cavalieri.toml
   taktwerk tune docs/lab/plants/cavalieri.toml --set link.rate=10M --json
   taktwerk tune docs/lab/plants/cavalieri.toml --constraint 'delay_p99_ms <= 30' -o tuned
+  taktwerk tune docs/lab/plants/cavalieri.toml --measure
   taktwerk tune localhost --set link=ppp-2m";
 
 pub(crate) const LAB_TRUTH: &str = "\

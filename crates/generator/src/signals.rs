@@ -1,12 +1,14 @@
-//! The signals of servers under test: Double variables `ns=1;i=100000`…, as described in `interop/TESTNODES.md`.
+//! The signals of servers under test: variables `ns=1;i=100000`…, as described in `interop/TESTNODES.md`.
 
 use taktwerk::Server;
+use taktwerk_load::signals::SignalSet;
 use taktwerk_net::clock;
 use taktwerk_schema::AccessLevelType;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids, variable_type_ids};
-use taktwerk_server::space::build::{Under, ValueShape};
+use taktwerk_server::space::build::Under;
 use taktwerk_server::space::{NodeError, NodeSpec, VariableHandle};
-use taktwerk_types::{BuiltInType, NodeId, QualifiedName};
+use taktwerk_sim::publishing::value;
+use taktwerk_types::{NodeId, QualifiedName, Variant};
 
 /// The folder.
 const FOLDER: u32 = 99_999;
@@ -37,6 +39,23 @@ pub(crate) fn id_in(namespace: u16, signal: u32) -> NodeId {
 /// # Errors
 /// If the server already has such nodes.
 pub fn add(server: &Server, count: u32) -> Result<Vec<VariableHandle>, NodeError> {
+    add_with(server, (0..count).map(|signal| Variant::from(1.0 + f64::from(signal))))
+}
+
+/// Adds the signals of several sets to a server, one set after the other.
+///
+/// # Errors
+/// If the server already has such nodes.
+pub fn add_sets(server: &Server, sets: &[SignalSet]) -> Result<Vec<Vec<VariableHandle>>, NodeError> {
+    let values = sets.iter().flat_map(|set| (0..set.count).map(|_| value(set.bytes, 0)));
+    let mut handles = add_with(server, values)?.into_iter();
+    Ok(sets.iter().map(|set| handles.by_ref().take(set.count as usize).collect()).collect())
+}
+
+fn add_with(
+    server: &Server,
+    values: impl Iterator<Item = Variant>,
+) -> Result<Vec<VariableHandle>, NodeError> {
     let space = server.space();
     let now = clock::wall();
     let ns0 = |number| NodeId::numeric(0, number);
@@ -51,16 +70,13 @@ pub fn add(server: &Server, count: u32) -> Result<Vec<VariableHandle>, NodeError
     space.add_node(NodeSpec::object(folder.clone(), name("signals".into())), under_objects, now)?;
 
     let read_write = AccessLevelType(AccessLevelType::CURRENT_READ.0 | AccessLevelType::CURRENT_WRITE.0);
-    let signals = (0..count).map(|signal| {
-        let first_value = 1.0 + f64::from(signal);
-        NodeSpec::variable(
-            id(signal),
-            name(format!("signal{signal}")),
-            NodeId::NULL,
-            Some(first_value.into()),
-        )
-        .shape(ValueShape::scalar(BuiltInType::Double))
-        .access_level(read_write)
+    let mut count = 0;
+    let signals = (0..).zip(values).map(|(signal, value)| {
+        count = signal + 1;
+        let shape = space.shape_of(&value);
+        NodeSpec::variable(id(signal), name(format!("signal{signal}")), NodeId::NULL, Some(value))
+            .shape(shape)
+            .access_level(read_write)
     });
     let under_folder = Under {
         parent: &folder,

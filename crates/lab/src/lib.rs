@@ -18,13 +18,16 @@
 //! [`runner`] (repetitions in a fair order), [`store`] (the database of results), [`experiment`] (the published
 //! experiments), [`model`] (fitting the cost model), [`thresholds`] (limits), [`capacity`] (search for the largest
 //! sustained load), [`simulate`] (plants in virtual time), [`truth`] (simulation compared with measurements), [`ramp`]
-//! (a server's headroom compared with its CPU), [`tuning`] (simulation of settings), and [`outcome`], [`chart`] and
+//! (a server's headroom compared with its CPU), [`tuning`] (simulation of settings), [`confirmation`] (a recommended
+//! setting compared with measurements), and [`outcome`], [`chart`] and
 //! [`report`] (output). The feature `versus`, which `laboratory` includes, adds `versus`: comparison with a peer.
 
 #[cfg(feature = "laboratory")]
 pub mod capacity;
 #[cfg(feature = "laboratory")]
 pub mod chart;
+#[cfg(feature = "laboratory")]
+pub mod confirmation;
 pub mod cpu;
 #[cfg(feature = "laboratory")]
 pub mod experiment;

@@ -4,11 +4,13 @@
 mod bursts;
 mod certificates;
 mod generator;
+mod line;
 mod url;
 
 use bursts::Bursts;
 use certificates::Certificates;
 use generator::generate;
+use line::Line;
 use url::Url;
 
 use crate::cpu::{Governor, NotPermitted, Set, Wanted, governor};
@@ -30,6 +32,7 @@ use std::time::Duration;
 use taktwerk_load::Specification;
 use taktwerk_load::connection::SecurityArgs;
 use taktwerk_load::node::NodeSpec;
+use taktwerk_load::result::Accounts;
 use taktwerk_load::specification::PubSub;
 
 /// Start timeout; a server with many nodes is slow to start.
@@ -344,6 +347,20 @@ impl Place {
         self.link(name).map(drop)
     }
 
+    /// Whether a link is available that connects network namespaces. TCP connections over it are those of the programs;
+    /// a relay in user space has two connections instead.
+    ///
+    /// # Errors
+    /// If the link is not available, or this user may not create network namespaces.
+    pub fn check_namespaces(&self, name: &str) -> Result<(), PlaceError> {
+        let standing = self.link(name)?;
+        if standing.link.client_place().is_some() {
+            return Ok(());
+        }
+        let why = format!("this needs network namespaces ({})", standing.link.notes().join("; "));
+        Err(PlaceError::NoLink { name: name.to_owned(), why })
+    }
+
     /// Whether a link with this name exists, without creating it.
     ///
     /// # Errors
@@ -502,13 +519,18 @@ impl Place {
     fn own_program(&self, condition: &Condition, bind: IpAddr) -> Result<Program, PlaceError> {
         let server = &condition.server;
         let mut program = Program::new(&self.exe)
-            .args(["serve", "--no-plant", "--signals"])
-            .arg(condition.signals())
-            .args(["--threads", &server.threads.to_string()])
+            .args(["serve", "--no-plant", "--threads", &server.threads.to_string()])
             .args(["--bind", &bind.to_string()])
-            .arg("--update")
-            .arg(server.update_ms)
             .args(["--port", "0", "--max-sessions", "10000", "--exit-with-stdin"]);
+        if server.sets.is_empty() {
+            program = program.arg("--signals").arg(condition.signals()).arg("--update").arg(server.update_ms);
+        }
+        for set in &server.sets {
+            program = program.arg("--signal-set").arg(set);
+        }
+        if server.busy_poll_us > 0 {
+            program = program.arg("--busy-poll").arg(format!("{}us", server.busy_poll_us));
+        }
         if !bind.is_loopback() {
             // In the laboratory's own namespace. For non-loopback addresses, servers require an explicit policy.
             program = program.args(["--policy", &condition.security.policy]);
@@ -689,9 +711,16 @@ impl Place {
             }
         };
         let limit = Duration::try_from_secs_f64(condition.seconds() * 3.0).unwrap_or(LONGEST) + self.slack;
+        // Without a thread, the figures of the line are missing.
+        let line = link.as_ref().and_then(|standing| Line::watch(standing).ok());
         let result = generate(program, &load, limit, self.stop.as_deref());
         drop(server);
         let mut document = result?;
+        if let (Some(line), Ok(accounts)) = (line, document.part::<Accounts>())
+            && let Some(rates) = line.rates(&accounts)
+        {
+            document.set("line", json!(rates));
+        }
         // The probe results are part of the result; `load::result::Laid` reads them.
         if let Some(standing) = link {
             document.set("link", json!(standing.probed));

@@ -39,6 +39,7 @@ use crate::pin::CpuList;
 use serde::{Deserialize, Serialize};
 use taktwerk_explain::{Mistake, OneOrMany};
 use taktwerk_load::result::unknown_figure;
+use taktwerk_load::signals::SignalSet;
 use taktwerk_model::tune::document::Document;
 
 /// A scenario as written in the file.
@@ -96,11 +97,31 @@ pub struct ServerSpec {
     /// Signals change to random values instead of counting (own stack only).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub random: bool,
+    /// Sets of signals that each change at their own interval, written as `COUNT:MS:BYTES`, instead of `signals` and
+    /// `update_ms` (own stack only).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<SignalSet>,
+    /// Busy-polling of the serving threads before they sleep, in microseconds (own stack only).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub busy_poll_us: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Default for ServerSpec {
     fn default() -> Self {
-        Self { signals: 0, update_ms: 100.0, threads: 1, interop: false, profile: false, random: false }
+        Self {
+            signals: 0,
+            update_ms: 100.0,
+            threads: 1,
+            interop: false,
+            profile: false,
+            random: false,
+            sets: Vec::new(),
+            busy_poll_us: 0,
+        }
     }
 }
 
@@ -217,6 +238,12 @@ pub struct LoadSpec {
     /// The subscriber sleeps until a message arrives, instead of waking shortly before one is due (`pubsub`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asleep: bool,
+    /// Measure the age of every value, not only of the first one in a message (`subscribe`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub each_value: bool,
+    /// Clients send a Publish request each time this share of the publishing interval has passed (`subscribe`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publish_every: Option<f64>,
 }
 
 impl LoadSpec {
@@ -237,6 +264,8 @@ impl LoadSpec {
             count: None,
             threads: None,
             asleep: false,
+            each_value: false,
+            publish_every: None,
         }
     }
 }
@@ -442,6 +471,10 @@ pub struct Condition {
     pub threads: Option<u32>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asleep: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub each_value: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publish_every: Option<f64>,
     pub security: SecuritySpec,
     pub cpu: CpuSpec,
     pub time: TimeSpec,
@@ -559,6 +592,8 @@ impl Scenario {
                                         count: load.count,
                                         threads,
                                         asleep: load.asleep,
+                                        each_value: load.each_value,
+                                        publish_every: load.publish_every,
                                         security: self.security.clone(),
                                         cpu: self.cpu.clone(),
                                         time: self.time.clone(),
@@ -578,6 +613,9 @@ impl Condition {
     /// Number of signals that the server needs.
     #[must_use]
     pub fn signals(&self) -> u32 {
+        if !self.server.sets.is_empty() {
+            return self.server.sets.iter().fold(0, |sum, set| sum.saturating_add(set.count));
+        }
         let needed = match self.kind {
             Kind::Fan => self.clients,
             _ => self.items.unwrap_or(0).max(self.batch.unwrap_or(1)),

@@ -3,8 +3,8 @@
 //! - [`specification`]: the loads of `taktwerk bench` as types. The command line is parsed into these types; the
 //!   laboratory passes them as JSON to a separate process, so that neither builds command lines for the other;
 //! - [`result`]: the result as a typed document; only this module writes and reads it;
-//! - [`connection`], [`endpoint`], [`node`], [`attribute`], [`span`], [`suggestion`]: notations for servers, nodes and
-//!   times.
+//! - [`connection`], [`endpoint`], [`node`], [`attribute`], [`signals`], [`span`], [`suggestion`]: notations for servers,
+//!   nodes, signals and times.
 //!
 //! Rules and tools for valid measurements:
 //!
@@ -41,6 +41,7 @@ pub mod process;
 pub mod progress;
 pub mod result;
 pub mod schedule;
+pub mod signals;
 pub mod span;
 pub mod specification;
 pub mod steady;

@@ -4,10 +4,12 @@ use super::updater::Updater;
 use clap::ValueEnum;
 use taktwerk::Server;
 use taktwerk_generator::signals;
+use taktwerk_load::signals::SignalSet;
 use taktwerk_net::clock;
 use taktwerk_schema::ids::{object_ids, object_type_ids};
 use taktwerk_server::NewEvent;
 use taktwerk_server::space::VariableHandle;
+use taktwerk_sim::publishing::value;
 use taktwerk_types::{NodeId, UtcTime};
 
 /// Content of the signal values.
@@ -46,6 +48,25 @@ pub(crate) fn start(
         }
     })?;
     Ok(Some(updater))
+}
+
+/// Adds sets of signals, and starts to update them. Sets that are due at the same time change at the same time.
+pub(crate) fn start_sets(server: &Server, sets: &[SignalSet]) -> Result<Vec<Updater>, super::ServeError> {
+    if sets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let start = taktwerk_lab::clock::monotonic();
+    let mut updaters = Vec::new();
+    for (set, handles) in sets.iter().zip(signals::add_sets(server, sets)?) {
+        let period = u64::try_from(set.period().as_nanos()).unwrap_or(u64::MAX);
+        let (mut updates, bytes) = (0, set.bytes);
+        updaters.push(Updater::start_at("signals", start, period, move |_| {
+            updates += 1;
+            let now = clock::wall();
+            handles.iter().for_each(|handle| handle.set_at(value(bytes, updates), now));
+        })?);
+    }
+    Ok(updaters)
 }
 
 /// Interval of raising events in nanoseconds: several at once, as in a plant with cyclic programs.

@@ -55,6 +55,7 @@ use taktwerk_config::users::CertificateVerifier;
 use taktwerk_generator::client::recording::Recording;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::pin::CpuList;
+use taktwerk_load::signals::SignalSet;
 use taktwerk_server::Limits;
 use taktwerk_server::space::import::Batch;
 use updater::Updater;
@@ -92,6 +93,10 @@ pub(crate) struct ServeArgs {
     /// Add N signals ns=1;i=100000… that change together.
     #[arg(long, value_name = "N", default_value_t = 0)]
     signals: u32,
+
+    /// Add a set of signals that change together: COUNT:MS:BYTES. Can be repeated, to have several intervals.
+    #[arg(long, value_name = "SET", conflicts_with = "signals")]
+    signal_set: Vec<SignalSet>,
 
     /// Interval at which the signals change, in milliseconds; 0 for never.
     #[arg(long, value_name = "MS", default_value = "100", value_parser = span::millis)]
@@ -555,6 +560,7 @@ fn fill(
                 .map_err(ServeError::from)?;
         }
     }
+    updaters.extend(load::start_sets(server, &arguments.signal_set)?);
     updaters.extend(load::raise_events(server, arguments.events)?);
     Ok(Filled { updaters, nodesets })
 }

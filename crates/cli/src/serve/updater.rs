@@ -22,13 +22,23 @@ impl Updater {
     pub(crate) fn start(
         name: &str,
         period_ns: u64,
+        cycle: impl FnMut(u64) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        Self::start_at(name, clock::monotonic(), period_ns, cycle)
+    }
+
+    /// The same with cycles at `start_ns + k · period`, in nanoseconds of the monotonic clock.
+    pub(crate) fn start_at(
+        name: &str,
+        start_ns: u64,
+        period_ns: u64,
         mut cycle: impl FnMut(u64) + Send + 'static,
     ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         let late = late(name);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let mut cycles = Cycles::new(clock::monotonic(), period_ns);
+            let mut cycles = Cycles::new(start_ns, period_ns);
             while !asked.load(Ordering::Relaxed) {
                 let now = clock::monotonic();
                 match cycles.next(now) {

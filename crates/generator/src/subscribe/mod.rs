@@ -1,5 +1,6 @@
 //! `bench subscribe`: many clients monitor changing values; the received values of every item are checked.
 
+mod clock;
 mod heavy;
 mod observer;
 mod written;
@@ -13,11 +14,13 @@ use crate::error::GeneratorError;
 use crate::nodes;
 use crate::report::{Finished, Report};
 use crate::values;
+use clock::Clock;
 use heavy::Heavy;
 use observer::Observer;
 use std::time::Duration;
 use taktwerk_client::{SubscriptionHandle, SubscriptionParams};
-use taktwerk_load::clock;
+use taktwerk_load::clock as time;
+use taktwerk_load::latency::Times;
 use taktwerk_load::result::{Extent, Stalled, Subscribed, SubscribedRequested, Unit};
 use taktwerk_load::specification::Subscribe;
 use taktwerk_load::steady::{self, Slice, Steady};
@@ -57,6 +60,8 @@ pub(crate) fn run(arguments: &Subscribe, context: &Context<'_>) -> Result<Finish
 
     let mut observer = Observer::new(common.clients as usize, items as usize);
     observer.written = arguments.time_in_value.then(Written::default);
+    observer.age = arguments.each_value.then(Times::new);
+    observer.clock = arguments.publish_every.map(|share| Clock::new(share, common.clients as usize));
     let mut fleet = common.fleet(64, context)?;
     let target = common.target(context)?;
     for _ in 0..common.clients {
@@ -76,7 +81,7 @@ pub(crate) fn run(arguments: &Subscribe, context: &Context<'_>) -> Result<Finish
 
     let mut before_stall = None;
     if let (Some(heavy), true) = (&heavy, arguments.stall) {
-        let start = clock::monotonic();
+        let start = time::monotonic();
         observer.open(start);
         run_window(arguments, &mut fleet, &mut observer, start, context)?;
         before_stall = Some(observer.start_again());
@@ -89,7 +94,7 @@ pub(crate) fn run(arguments: &Subscribe, context: &Context<'_>) -> Result<Finish
     run_window(arguments, &mut fleet, &mut observer, start, context)?;
     // Twice the interval, because a message may be in flight.
     let patience = nanos(pace(arguments, &observer)).saturating_mul(2);
-    observer.close(clock::monotonic(), patience);
+    observer.close(time::monotonic(), patience);
     let account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
     drop(heavy);
     leave(&mut fleet, &mut observer, common.clients);
@@ -103,7 +108,7 @@ pub(crate) fn run(arguments: &Subscribe, context: &Context<'_>) -> Result<Finish
 
 /// Waits for pending operations.
 fn settle(fleet: &mut Fleet, observer: &mut Observer) {
-    let end = clock::monotonic() + SETTLE;
+    let end = time::monotonic() + SETTLE;
     // Errors are ignored: the load has failed already.
     let _ = fleet.run_until(Instant::from_nanos(end), observer);
 }
@@ -125,10 +130,10 @@ fn run_window(
 ) -> Result<(), GeneratorError> {
     let end = start + nanos(arguments.common.duration);
     let mut progress = context.time("measuring", arguments.common.duration);
-    while clock::monotonic() < end && !context.is_ended() {
-        let until = end.min(clock::monotonic() + 10 * LOOK);
-        fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
-        progress.at((clock::monotonic() - start) / 1_000_000_000);
+    while time::monotonic() < end && !context.is_ended() {
+        let until = end.min(time::monotonic() + 10 * LOOK);
+        clock::run_until(fleet, observer, until)?;
+        progress.at((time::monotonic() - start) / 1_000_000_000);
     }
     Ok(())
 }
@@ -145,6 +150,16 @@ struct Found {
 impl Found {
     fn node(&self, index: u32) -> Option<&NodeId> {
         self.nodes.get(index as usize % self.nodes.len().max(1))
+    }
+
+    /// A client's share of the items with their nodes. Client k has the items k, k + clients, k + 2 · clients, … If there
+    /// are enough items, each client monitors all nodes.
+    fn of_client(&self, member: u32, clients: u32, items: u32) -> impl Iterator<Item = (u32, &NodeId)> {
+        let all_nodes = self.nodes.len() <= (items / clients.max(1)) as usize;
+        let handles = (0u32..).zip((member..items).step_by(clients.max(1) as usize));
+        handles.filter_map(move |(number, index)| {
+            Some((index, self.node(if all_nodes { number } else { index })?))
+        })
     }
 }
 
@@ -199,13 +214,16 @@ fn set_up(
 ) -> Result<(), GeneratorError> {
     let clients = arguments.common.clients;
     let mut progress = context.step("subscribing", u64::from(clients) + u64::from(items));
-    let (mut done, mut since) = (0, clock::monotonic());
+    let (mut done, mut since) = (0, time::monotonic());
     loop {
         if context.is_ended() {
             return Err(GeneratorError::Interrupted);
         }
         if let Some(error) = &observer.first_error {
             return Err(session::unreachable(&arguments.common.connection.endpoint, error));
+        }
+        if observer.clock.is_some() {
+            clock::set_up(arguments, fleet, observer, found, items)?;
         }
         for member in std::mem::take(&mut observer.connected_now) {
             fleet.with(
@@ -221,7 +239,7 @@ fn set_up(
         if is_done {
             break;
         }
-        let now = clock::monotonic();
+        let now = time::monotonic();
         let progressed = observer.subscriptions + observer.items_answered;
         if progressed > done {
             (done, since) = (progressed, now);
@@ -243,11 +261,14 @@ fn set_up(
             "{} of {items} monitored items were refused; the first: {status}",
             observer.items_refused
         ))),
-        None => Ok(()),
+        None => {
+            clock::start(fleet, observer);
+            Ok(())
+        }
     }
 }
 
-/// Creates a client's share of the items: client k has the items k, k + clients, k + 2 · clients, …
+/// Creates a client's share of the items.
 fn add_items(
     arguments: &Subscribe,
     fleet: &mut Fleet,
@@ -256,10 +277,9 @@ fn add_items(
     found: &Found,
     items: u32,
 ) -> Result<(), GeneratorError> {
-    let clients = arguments.common.clients as usize;
-    let requests: Vec<MonitoredItemCreateRequest> = (member..items)
-        .step_by(clients)
-        .filter_map(|index| found.node(index).map(|node| item(arguments, node, index)))
+    let requests: Vec<MonitoredItemCreateRequest> = found
+        .of_client(member, arguments.common.clients, items)
+        .map(|(handle, node)| item(arguments, node, handle))
         .collect();
     for part in requests.chunks(found.per_request) {
         let added =
@@ -278,17 +298,17 @@ fn warm_up(
     observer: &mut Observer,
     context: &Context<'_>,
 ) -> Result<(), GeneratorError> {
-    let warm = clock::monotonic() + nanos(arguments.common.warmup);
+    let warm = time::monotonic() + nanos(arguments.common.warmup);
     let patience = nanos(arguments.interval * FIRST_VALUES.0).max(FIRST_VALUES.1);
     while !context.is_ended() {
-        let now = clock::monotonic();
+        let now = time::monotonic();
         let is_late = now > warm + patience;
         // Items without any value are counted as silent in the window; more waiting would not help.
         if now >= warm && (observer.progress.all_heard() || is_late) {
             break;
         }
         let until = if now < warm { warm.min(now + 10 * LOOK) } else { now + LOOK };
-        fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
+        clock::run_until(fleet, observer, until)?;
     }
     if arguments.steady {
         observer.steady = Some(await_steady(arguments, fleet, observer, context)?);
@@ -315,12 +335,12 @@ fn await_steady(
     let pace = pace(arguments, observer);
     observer.expected = (nanos(pace), nanos(steady::slip(pace)));
     let slice = nanos(pace).max(LOOK);
-    let mut until = clock::monotonic();
+    let mut until = time::monotonic();
     let end = until + nanos(steady::patience(pace));
     while until < end && !context.is_ended() {
         until += slice;
         observer.heard = Slice::default();
-        fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
+        clock::run_until(fleet, observer, until)?;
         if steady.observe(observer.heard) {
             return Ok(true);
         }
@@ -371,6 +391,8 @@ fn report(
         steady: observer.steady,
         waiting_at_end: observer.waiting,
         delivery: observer.delivery.summary(),
+        age: observer.age.as_ref().map(Times::summary),
+        publish_requests_refused: observer.clock.as_ref().map(|clock| clock.refused),
         source_timestamps_made_when_sampled: is_stamped_when_sampled,
         delay: written.map(|written| written.delay.summary()),
         write_to_source_timestamp: written.map(|written| written.stamped.summary()),
@@ -409,6 +431,9 @@ fn report(
         report.histogram("delay", &written.delay);
     }
     report.histogram("delivery", &observer.delivery);
+    if let Some(age) = &observer.age {
+        report.histogram("age", age);
+    }
     report.histogram("message_interval", &observer.intervals);
     if has_transfer {
         report.histogram("transfer", &observer.transfer);
@@ -420,6 +445,9 @@ fn report(
             report.times("write to source time", &written.stamped);
         }
         report.times("delivery (source time to here)", &observer.delivery);
+        if let Some(age) = &observer.age {
+            report.times("the same for each value", age);
+        }
         if is_stamped_when_sampled {
             report.fact(
                 "source timestamps",
@@ -475,6 +503,12 @@ fn report(
                 "{} overflows, {} messages lost, {} bad values, {} connections lost",
                 summary.overflows, observer.lost_messages, summary.bad, observer.lost_connections
             ),
+        );
+    }
+    if let Some(clock) = &observer.clock {
+        report.fact(
+            "Publish requests",
+            format!("by a clock; the server refused {} because there were too many", clock.refused),
         );
     }
     if observer.waiting > 0 {

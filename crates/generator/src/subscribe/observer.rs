@@ -1,5 +1,6 @@
 //! Receives the events of the clients, and counts notifications per item.
 
+use super::clock::{Answer, Clock};
 use super::written::Written;
 use taktwerk_client::{
     ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
@@ -11,7 +12,8 @@ use taktwerk_load::steady::Slice;
 use taktwerk_model::statistics;
 use taktwerk_net::client::{FleetSink, MemberId};
 use taktwerk_net::clock;
-use taktwerk_types::{Instant, StatusCode, UtcTime};
+use taktwerk_schema::DataChangeNotification;
+use taktwerk_types::{DataValue, Instant, StatusCode, UtcTime};
 
 /// Counters for a fleet.
 pub(crate) struct Observer {
@@ -21,6 +23,10 @@ pub(crate) struct Observer {
     pub(crate) revised: Revised,
     /// From the source timestamp to the application: one sample per message.
     pub(crate) delivery: Times,
+    /// The same for every value, if it is measured.
+    pub(crate) age: Option<Times>,
+    /// Publish requests by a clock, if clients send them that way.
+    pub(crate) clock: Option<Clock>,
     /// Statistics of values that contain their time of writing.
     pub(crate) written: Option<Written>,
     /// From the server's PublishTime to the application: one sample per message.
@@ -63,6 +69,8 @@ impl Observer {
             steady: None,
             revised: Revised::default(),
             delivery: Times::new(),
+            age: None,
+            clock: None,
             written: None,
             transfer: Times::new(),
             heard: Slice::default(),
@@ -109,6 +117,7 @@ impl Observer {
         self.is_open = false;
         (self.messages, self.unstamped) = (0, 0);
         self.written = self.written.take().map(|_| Written::default());
+        self.age = self.age.take().map(|_| Times::new());
         self.transfer = Times::new();
         self.intervals = Times::new();
         std::mem::take(&mut self.delivery)
@@ -157,6 +166,115 @@ impl Observer {
     }
 }
 
+/// A message that has just arrived.
+struct Arrival<'a> {
+    observer: &'a mut Observer,
+    at: u64,
+    /// Nanoseconds since 1970.
+    arrived: i128,
+    source: Option<UtcTime>,
+}
+
+impl Arrival<'_> {
+    #[inline]
+    fn value(&mut self, item: u32, value: &DataValue) {
+        let (observer, arrived) = (&mut *self.observer, self.arrived);
+        observer.heard.values += 1;
+        observer.progress.notify(item as usize, self.at);
+        if let Some(status) = value.status {
+            if status.has_overflow() {
+                observer.progress.overflow();
+            }
+            if status.is_bad() {
+                observer.progress.bad();
+            }
+        }
+        self.source = self.source.or(value.source_timestamp);
+        if !observer.is_open {
+            return;
+        }
+        if let Some(written) = &mut observer.written {
+            written.arrived(value, arrived);
+        }
+        if let (Some(age), Some(source)) = (&mut observer.age, value.source_timestamp) {
+            age.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));
+        }
+    }
+
+    fn done(self, member: MemberId, published: UtcTime) {
+        let Self { observer, at, arrived, source } = self;
+        let Some(last) = observer.last_message.get_mut(member.0 as usize) else { return };
+        let before = std::mem::replace(last, at);
+        if !observer.is_open {
+            observer.pace(member, at);
+            return;
+        }
+        observer.messages += 1;
+        if before != 0 {
+            observer.intervals.record(at.saturating_sub(before));
+        }
+        observer.stamped(published, arrived);
+        if let Some(source) = source {
+            observer.delivery.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));
+        }
+    }
+}
+
+impl Observer {
+    fn arrival(&mut self, now: Instant) -> Arrival<'_> {
+        // The time at which the application receives the value, as for PubSub; `now` was read when the bytes arrived.
+        let given = clock::monotonic().as_nanos();
+        let arrived = self.origin.unix_nanos() + i128::from(given);
+        Arrival { observer: self, at: now.as_nanos(), arrived, source: None }
+    }
+
+    /// Takes a response to a client that sends its requests by a clock.
+    fn answered(&mut self, member: MemberId, answer: Answer, now: Instant) {
+        match answer {
+            Answer::Subscription(response) => {
+                Extent::widen(&mut self.revised.publishing_ms, response.revised_publishing_interval);
+                self.subscriptions += 1;
+            }
+            Answer::Items(response) => {
+                for result in &response.results {
+                    self.item(
+                        result.status_code,
+                        result.revised_sampling_interval,
+                        result.revised_queue_size,
+                    );
+                }
+            }
+            Answer::Message(response) => {
+                let message = &response.notification_message;
+                let changes = message.notification_data.iter();
+                let mut changes =
+                    changes.filter_map(|data| data.decode::<DataChangeNotification>().ok()).peekable();
+                if changes.peek().is_none() {
+                    return;
+                }
+                let mut arrival = self.arrival(now);
+                for item in changes.flat_map(|changes| changes.monitored_items) {
+                    arrival.value(item.client_handle, &item.value);
+                }
+                arrival.done(member, message.publish_time);
+            }
+            Answer::Refused => {}
+        }
+    }
+
+    /// Counts an item that the server created or refused.
+    fn item(&mut self, status: StatusCode, sampling_ms: f64, queue: u32) {
+        self.items_answered += 1;
+        if status.is_bad() {
+            self.items_refused += 1;
+            self.first_refused.get_or_insert(status);
+        } else {
+            Extent::widen(&mut self.revised.sampling_ms, sampling_ms);
+            Extent::widen(&mut self.revised.queue, f64::from(queue));
+        }
+    }
+}
+
 impl FleetSink for Observer {
     fn event(&mut self, member: MemberId, event: Event, _: Instant) {
         tracing::debug!(?member, ?event);
@@ -178,15 +296,12 @@ impl FleetSink for Observer {
                 }
                 SubscriptionEvent::CreateFailed(error) => self.first_error = Some(error),
                 SubscriptionEvent::Items(results) => {
-                    self.items_answered += results.len();
                     for result in results {
-                        if result.status.is_bad() {
-                            self.items_refused += 1;
-                            self.first_refused.get_or_insert(result.status);
-                        } else {
-                            Extent::widen(&mut self.revised.sampling_ms, result.revised_sampling_interval_ms);
-                            Extent::widen(&mut self.revised.queue, f64::from(result.revised_queue_size));
-                        }
+                        self.item(
+                            result.status,
+                            result.revised_sampling_interval_ms,
+                            result.revised_queue_size,
+                        );
                     }
                 }
                 SubscriptionEvent::DataLost { from, to } if self.is_open => {
@@ -202,7 +317,23 @@ impl FleetSink for Observer {
         }
     }
 
-    fn response(&mut self, _: MemberId, _: RequestHandle, _: Result<Reply<'_>, ClientError>, _: Instant) {}
+    fn response(
+        &mut self,
+        member: MemberId,
+        handle: RequestHandle,
+        reply: Result<Reply<'_>, ClientError>,
+        now: Instant,
+    ) {
+        let Some(clock) = &mut self.clock else { return };
+        match clock.answer(member, handle, reply) {
+            Ok(answer) => self.answered(member, answer, now),
+            Err(error) if !self.is_closed => {
+                tracing::warn!(%error, "a request failed");
+                self.first_error.get_or_insert(error);
+            }
+            Err(_) => {}
+        }
+    }
 
     #[inline]
     fn data_changes(
@@ -212,43 +343,10 @@ impl FleetSink for Observer {
         changes: DataChanges<'_>,
         now: Instant,
     ) {
-        let at = now.as_nanos();
-        // The time at which the application receives the value, as for PubSub; `now` was read when the bytes arrived.
-        let given = clock::monotonic().as_nanos();
-        let arrived = self.origin.unix_nanos() + i128::from(given);
-        let mut source = None;
+        let mut arrival = self.arrival(now);
         let published = changes.publish_time;
-        let mut written = self.written.as_mut().filter(|_| self.is_open);
-        changes.inspect_all(|item, value| {
-            self.heard.values += 1;
-            self.progress.notify(item as usize, at);
-            if let Some(status) = value.status {
-                if status.has_overflow() {
-                    self.progress.overflow();
-                }
-                if status.is_bad() {
-                    self.progress.bad();
-                }
-            }
-            source = source.or(value.source_timestamp);
-            if let Some(written) = &mut written {
-                written.arrived(value, arrived);
-            }
-        });
-        let Some(last) = self.last_message.get_mut(member.0 as usize) else { return };
-        let before = std::mem::replace(last, at);
-        if !self.is_open {
-            self.pace(member, at);
-            return;
-        }
-        self.messages += 1;
-        if before != 0 {
-            self.intervals.record(at.saturating_sub(before));
-        }
-        self.stamped(published, arrived);
-        if let Some(source) = source {
-            self.delivery.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));
-        }
+        changes.inspect_all(|item, value| arrival.value(item, value));
+        arrival.done(member, published);
     }
 }
 

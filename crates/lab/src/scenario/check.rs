@@ -45,6 +45,9 @@ impl Scenario {
                  URLs, update and pubsub",
             );
         }
+        if let Some(problem) = self.of_own_server() {
+            return wrong(problem);
+        }
         if self.thresholds.iter().any(|threshold| threshold.below.is_none() && threshold.above.is_none()) {
             return wrong("a threshold needs below or above");
         }
@@ -80,11 +83,32 @@ impl Scenario {
         Ok(())
     }
 
+    /// Keys that only our own server supports.
+    fn of_own_server(&self) -> Option<&'static str> {
+        let server = &self.server;
+        let is_own = self.stacks.iter().all(|stack| stack == "own");
+        if !server.sets.is_empty() && server.signals > 0 {
+            return Some("server.signals and server.sets both name the signals: leave one out");
+        }
+        if !server.sets.is_empty() && !(is_own && matches!(self.load.kind, Kind::Subscribe | Kind::Read)) {
+            return Some("server.sets needs stacks = [\"own\"] and a load that subscribes or reads");
+        }
+        (server.busy_poll_us > 0 && !is_own).then_some("server.busy_poll_us needs stacks = [\"own\"]")
+    }
+
     /// The first key that has no effect for this kind of load. Otherwise results would differ in name only.
     fn unused(&self, has_messages: bool) -> Option<String> {
         let load = &self.load;
         let mut takes: Vec<&str> = match load.kind {
-            Kind::Subscribe => vec!["clients", "items", "publishing_ms", "sampling_ms", "queue"],
+            Kind::Subscribe => vec![
+                "clients",
+                "items",
+                "publishing_ms",
+                "sampling_ms",
+                "queue",
+                "each_value",
+                "publish_every",
+            ],
             Kind::Roundtrip => vec!["clients", "payload", "publishing_ms", "count"],
             Kind::Fan => vec!["clients", "publishing_ms", "count"],
             Kind::Read | Kind::Write | Kind::Browse => vec!["clients", "batch", "rate", "pause_ms", "count"],
@@ -110,6 +134,8 @@ impl Scenario {
             ("queue", load.queue.is_some()),
             ("pause_ms", load.pause_ms.is_some()),
             ("count", load.count.is_some()),
+            ("each_value", load.each_value),
+            ("publish_every", load.publish_every.is_some()),
         ];
         let (key, _) = given.into_iter().find(|(key, is_given)| *is_given && !takes.contains(key))?;
         Some(format!(
@@ -141,6 +167,7 @@ impl Scenario {
             ("load.publishing_ms", sweep(load.publishing_ms.as_ref()), 0.0, DAY_MS),
             ("load.sampling_ms", one(load.sampling_ms), 0.0, DAY_MS),
             ("load.pause_ms", one(load.pause_ms), 0.0, DAY_MS),
+            ("load.publish_every", one(load.publish_every), 0.01, 1.0),
             ("server.update_ms", vec![server.update_ms], 0.0, DAY_MS),
         ];
         for (key, values, least, most) in ranges {
@@ -187,6 +214,10 @@ mod tests {
             ("publishing_ms = -5000", "load.publishing_ms"),
             ("sampling_ms = inf", "load.sampling_ms"),
             ("pause_ms = -1", "load.pause_ms"),
+            ("publish_every = 0.8", "load.publish_every has no effect"),
+            ("each_value = true", "load.each_value has no effect"),
+            ("[server]\nsignals = 5\nsets = [\"5:10:4\"]", "leave one out"),
+            ("[server]\nsets = [\"5:10\"]", "COUNT:MS:BYTES"),
             ("rate = 10\npause_ms = 5", "leave one out"),
             ("count = 0", "load.count"),
             ("items = 100", "load.items has no effect for kind \"read\", which takes clients, batch, rate"),

@@ -4,6 +4,7 @@
 use super::{Condition, CpuCondition};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use taktwerk_load::signals::SignalSet;
 
 /// Factors that describe how something was measured, not what. Runs are compared even if these differ.
 const HOW: [&str; 5] = ["server_cpu", "load_cpu", "warmup_s", "window_s", "steady"];
@@ -12,6 +13,10 @@ const HOW: [&str; 5] = ["server_cpu", "load_cpu", "warmup_s", "window_s", "stead
 #[must_use]
 pub fn stack_name(stack: &str) -> &str {
     if stack == "own" { "taktwerk" } else { stack }
+}
+
+fn joined(sets: &[SignalSet]) -> String {
+    sets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 impl Condition {
@@ -36,6 +41,8 @@ impl Condition {
             count,
             threads,
             asleep,
+            each_value,
+            publish_every,
             security,
             cpu,
             time,
@@ -61,8 +68,12 @@ impl Condition {
             ("count", count.map(|count| count.to_string())),
             ("threads", whole(threads)),
             ("asleep", yes(*asleep)),
+            ("each_value", yes(*each_value)),
+            ("publish_every", number(publish_every)),
             ("signals", (server.signals > 0).then(|| server.signals.to_string())),
-            ("update_ms", positive(server.update_ms)),
+            ("sets", (!server.sets.is_empty()).then(|| joined(&server.sets))),
+            ("update_ms", positive(server.update_ms).filter(|_| server.sets.is_empty())),
+            ("busy_poll_us", (server.busy_poll_us > 0).then(|| server.busy_poll_us.to_string())),
             ("server_threads", Some(server.threads.to_string())),
             ("interop", yes(server.interop)),
             ("profile", yes(server.profile)),

@@ -112,7 +112,9 @@ impl Condition {
     }
 
     fn subscribe(&self) -> Subscribe {
-        let (load, update) = (Subscribe::default(), self.server.update_ms);
+        // Sets of signals have several intervals.
+        let update = if self.server.sets.is_empty() { self.server.update_ms } else { 0.0 };
+        let load = Subscribe::default();
         Subscribe {
             common: self.common(),
             items: self.items,
@@ -120,6 +122,8 @@ impl Condition {
             sampling: self.sampling_ms.map(millis),
             queue: self.queue.unwrap_or(load.queue),
             update: (update > 0.0).then(|| millis(update)),
+            each_value: self.each_value,
+            publish_every: self.publish_every,
             steady: self.time.steady,
             ..load
         }

@@ -8,6 +8,7 @@ use crate::scenario::{
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_load::result::unknown_figure;
+use taktwerk_load::signals::SignalSet;
 use taktwerk_model::host::HostProfile;
 use taktwerk_model::plant::Plant;
 use taktwerk_model::tune::document::Document;
@@ -139,6 +140,10 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
         Some(rate) => Pace::Every(Duration::from_secs_f64((f64::from(clients) / rate).clamp(1e-6, 86_400.0))),
         None => Pace::Pause(milliseconds(condition.pause_ms.unwrap_or(0.0))),
     };
+    if condition.publish_every.is_some() {
+        let problem = "Publish requests by a clock are not simulated here: remove it, or use `taktwerk tune`";
+        return Err(wrong("load.publish_every", problem.to_owned()));
+    }
     let batch = condition.batch.unwrap_or(1).max(1);
     let (load, items) = match condition.kind {
         Kind::Subscribe => {
@@ -181,11 +186,20 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
             count: 1,
             host: None,
             shards: condition.server.threads.max(1),
-            signals: vec![Signals {
-                count: condition.signals(),
-                period: if is_written { Duration::ZERO } else { milliseconds(update) },
-                value_len: 8,
-            }],
+            signals: if condition.server.sets.is_empty() {
+                vec![Signals {
+                    count: condition.signals(),
+                    period: if is_written { Duration::ZERO } else { milliseconds(update) },
+                    value_len: 8,
+                }]
+            } else {
+                let set = |set: &SignalSet| Signals {
+                    count: set.count,
+                    period: set.period(),
+                    value_len: set.bytes,
+                };
+                condition.server.sets.iter().map(set).collect()
+            },
             event_period: Duration::ZERO,
             history: 0,
         }],

@@ -92,6 +92,7 @@ figures! {
     SERVER_MIGRATIONS "server.migrations",
     SERVER_RSS_BYTES "server.rss_bytes",
     SERVER_RSS_GROWTH_BYTES "server.rss_growth_bytes",
+    SERVER_RUNQUEUE_WAIT_S "server.runqueue_wait_s",
     SERVER_SECONDS "server.seconds",
     SERVER_SYSTEM_S "server.system_s",
     SERVER_USER_S "server.user_s",

@@ -35,7 +35,7 @@ pub use subscription::{
     Extent, Returned, ReturnedRequested, Revised, RoundTrips, Stalled, Subscribed, SubscribedRequested,
     Transactions,
 };
-pub use surroundings::{Asked, AskedDirection, AskedLoss, Laid, Link, Seen, Trips};
+pub use surroundings::{Asked, AskedDirection, AskedLoss, Laid, LineRates, Link, Seen, Trips};
 
 use crate::latency::Times;
 use crate::machine::Machine;

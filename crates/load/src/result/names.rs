@@ -62,6 +62,8 @@ pub(super) fn whole() -> Document {
         steady: Some(true),
         waiting_at_end: 0,
         delivery: summary,
+        age: Some(summary),
+        publish_requests_refused: Some(0),
         source_timestamps_made_when_sampled: false,
         delay: Some(summary),
         write_to_source_timestamp: Some(summary),
@@ -87,6 +89,7 @@ pub(super) fn whole() -> Document {
     document.add(&Drift::default());
     document.add(&Igmp::default());
     let link = Link { expected: trips.clone(), round_trips: trips, ..Link::default() };
-    document.add(&Laid { link: Some(link), ..Laid::default() });
+    let line = Some(LineRates::default());
+    document.add(&Laid { link: Some(link), line, ..Laid::default() });
     document
 }

@@ -89,6 +89,12 @@ pub struct Subscribed {
     /// From the source timestamp to the application.
     #[serde(default)]
     pub delivery: Summary,
+    /// The same for every value, if each one was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age: Option<Summary>,
+    /// Publish requests that the server refused because there were too many, if they were sent by a clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publish_requests_refused: Option<u64>,
     /// Whether source timestamps are the time of sampling, not of writing.
     #[serde(default)]
     pub source_timestamps_made_when_sampled: bool,

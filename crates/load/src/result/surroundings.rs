@@ -15,6 +15,36 @@ pub struct Laid {
     /// The emulated link between load and server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
+    /// Bits on that link within the window of the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<LineRates>,
+}
+
+/// Bits per second on a link, with headers and framing, without other traffic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LineRates {
+    /// From client to server.
+    pub up_bits_s: f64,
+    /// From server to client.
+    pub down_bits_s: f64,
+    /// In the busier direction.
+    pub busier_bits_s: f64,
+    /// In both directions.
+    pub both_bits_s: f64,
+}
+
+impl LineRates {
+    /// From the rates of both directions.
+    #[must_use]
+    pub fn new(up_bits_s: f64, down_bits_s: f64) -> Self {
+        Self {
+            up_bits_s,
+            down_bits_s,
+            busier_bits_s: up_bits_s.max(down_bits_s),
+            both_bits_s: up_bits_s + down_bits_s,
+        }
+    }
 }
 
 /// A link as requested and as probed: the figures that reports show.

@@ -124,6 +124,16 @@ pub struct Subscribe {
     #[arg(long)]
     pub time_in_value: bool,
 
+    /// Also measure the age of every value by its source timestamp. Without it, only the first value of a message counts
+    /// (delivery).
+    #[arg(long)]
+    pub each_value: bool,
+
+    /// Send a Publish request each time this share of the publishing interval has passed, such as 0.8. By default, the
+    /// client keeps a number of requests pending.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub publish_every: Option<f64>,
+
     /// Start the measurement when messages have arrived in time and with equally many values for ten intervals.
     #[arg(long)]
     pub steady: bool,
@@ -135,6 +145,12 @@ pub struct Subscribe {
     /// Measure twice: while the heavy client reads, and after it has stopped reading its socket.
     #[arg(long, requires = "heavy")]
     pub stall: bool,
+}
+
+/// Parses a share of an interval.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.01..=1.0).contains(share));
+    share.ok_or_else(|| format!("{text:?} is not a share from 0.01 to 1"))
 }
 
 impl Default for Subscribe {
@@ -149,6 +165,8 @@ impl Default for Subscribe {
             per_request: ITEMS_PER_REQUEST,
             nodes: Vec::new(),
             time_in_value: false,
+            each_value: false,
+            publish_every: None,
             steady: false,
             heavy: None,
             stall: false,

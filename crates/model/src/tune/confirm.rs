@@ -1,97 +1,113 @@
-//! Writes a laboratory scenario that measures a recommended point, to verify the simulation.
+//! Writes laboratory scenarios that measure a recommended point, to verify the prediction.
 
 use super::problem::Problem;
 use super::search::Tuned;
-use super::settings::{Security, Transport};
+use super::settings::{Metric, Security, Settings, Transport};
 use std::fmt::Write;
 
-/// Size of the laboratory server's values: Double.
-const VALUE: usize = 8;
-/// Maximum relative difference between measured and predicted delay.
-const ALLOWED: f64 = 0.15;
+/// Maximum relative difference between measured and predicted figures.
+pub const ALLOWED: f64 = 0.15;
+/// Load before the window in seconds, and the number of measurements.
+const WARMUP_S: f64 = 3.0;
+const REPETITIONS: u32 = 5;
 
 /// Why there is no such scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoScenario {
-    /// The laboratory's server changes all signals together.
-    #[error(
-        "signals with several periods cannot be measured: the laboratory's server changes all signals together"
-    )]
-    Periods,
-    /// The laboratory's values are Doubles.
-    #[error("only values of 8 bytes can be measured: the laboratory's server has Doubles")]
-    Sizes,
-    /// The laboratory's client chooses its own number of requests.
-    #[error("Publish requests by a clock cannot be measured: the laboratory's client chooses their number")]
-    Clock,
+    /// The laboratory's client does not have this setting.
+    #[error("the laboratory's client does not have the setting {0}")]
+    Setting(&'static str),
     /// The laboratory's links have a line for each direction.
-    #[error(
-        "a line that both directions share cannot be measured: the laboratory's links have one for each direction"
-    )]
+    #[error("a line that both directions share cannot be measured: the laboratory's links have one for each direction")]
     Shared,
     /// Only sessions are supported here.
     #[error("PubSub cannot be measured this way: use a scenario with load.kind = \"pubsub\"")]
     PubSub,
 }
 
+/// The setting of clients without configuration: 500 ms, a queue of one value, everything else as in `chosen`.
+#[must_use]
+pub fn default_setting(chosen: &Settings) -> Settings {
+    let publishing_ms = Settings::usual().publishing_ms;
+    Settings { publishing_ms, sampling_ms: 0.0, queue_size: 1, ..chosen.clone() }
+}
+
 /// The scenario for `taktwerk lab run`: the recommended settings over the same link. Its thresholds are ±15 % around
-/// the predicted delay of the oldest value of a message, which the laboratory measures as `delivery`.
+/// the predicted delays and bandwidth.
 ///
 /// # Errors
 /// See [`NoScenario`].
 pub fn scenario(problem: &Problem, tuned: &Tuned) -> Result<String, NoScenario> {
-    let chosen = &tuned.recommended;
-    let settings = &chosen.settings;
-    let Some(first) = problem.signals.first() else { return Err(NoScenario::Periods) };
-    if problem.signals.iter().any(|one| one.period_ms != first.period_ms) {
-        return Err(NoScenario::Periods);
-    }
-    if problem.signals.iter().any(|one| one.bytes != VALUE) {
-        return Err(NoScenario::Sizes);
-    }
-    if problem.publish_every.is_some() {
-        return Err(NoScenario::Clock);
-    }
-    if problem.is_shared {
-        return Err(NoScenario::Shared);
-    }
-    if settings.transport != Transport::Session {
-        return Err(NoScenario::PubSub);
-    }
+    let figures = &tuned.recommended.figures;
     let mut text = format!(
-        "# Verifies the prediction of `taktwerk tune`: mean delay {:.2} ms, {:.1} kbit/s.\n\
-         # Run: taktwerk lab run confirm.toml\n",
-        chosen.figures.delay_mean_ms,
-        chosen.figures.bandwidth_bits_s / 1e3
+        "# Verifies the prediction of `taktwerk tune`: mean delay {}, {}.\n# Run: taktwerk lab run confirm.toml\n",
+        Metric::DelayMeanMs.text(figures.delay_mean_ms),
+        Metric::BandwidthBitsS.text(figures.bandwidth_bits_s)
     );
-    // Writing to a String does not fail.
-    let _ = writeln!(text, "name = \"confirm\"\nlink = {:?}\n", problem.link.name);
-    let _ = writeln!(text, "[server]\nupdate_ms = {:?}\nthreads = {}\n", first.period_ms, settings.threads);
-    let clients = problem.clients;
-    let _ = writeln!(text, "[load]\nkind = \"subscribe\"\nclients = {clients}");
-    let _ = writeln!(text, "items = {}", problem.items().saturating_mul(clients));
-    let _ = writeln!(text, "publishing_ms = {:?}", settings.publishing_ms);
-    let _ = writeln!(text, "sampling_ms = {:?}", settings.sampling_ms);
-    let queue = if settings.queue_size > 0 { settings.queue_size } else { tuned.queue_size.max(2) };
-    let _ = writeln!(text, "queue = {queue}\n");
-    if settings.security != Security::None {
-        let (mode, policy) = settings.security.names();
-        let _ = writeln!(text, "[security]\npolicy = {policy:?}\nmode = {mode:?}\n");
-    }
-    let _ = writeln!(text, "[time]\nwarmup_s = 3\nduration_s = 10\nrepetitions = 5\n");
-    // The values of a message were written one period apart, so the oldest is older than their mean by half of the
-    // span.
-    let promised = oldest_ms(chosen.figures.delay_mean_ms, settings.publishing_ms, first.period_ms) * 1e3;
-    for (bound, factor) in [("below", 1.0 + ALLOWED), ("above", 1.0 - ALLOWED)] {
-        let limit = (promised * factor).round();
-        let _ = writeln!(text, "[[threshold]]\nmetric = \"delivery.mean_us\"\n{bound} = {limit}\n");
+    text.push_str(&load(problem, &tuned.recommended.settings, tuned.queue_size)?);
+    let promised = [
+        ("age.mean_us", figures.delay_mean_ms * 1e3),
+        ("age.p99_us", figures.delay_p99_ms * 1e3),
+        ("line.busier_bits_s", figures.bandwidth_bits_s),
+    ];
+    for (metric, promised) in promised {
+        let (below, above) = ((promised * (1.0 + ALLOWED)).round(), (promised * (1.0 - ALLOWED)).round());
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "[[threshold]]\nmetric = {metric:?}\nbelow = {below}\nabove = {above}\n");
     }
     Ok(text)
 }
 
-/// Mean delay of the first value in each message, from the mean delay of all values.
-fn oldest_ms(mean_ms: f64, publishing_ms: f64, period_ms: f64) -> f64 {
-    mean_ms + (publishing_ms - period_ms).max(0.0) / 2.0
+/// The load of a setting as a scenario without thresholds. Items of which the setting leaves the queue size open get
+/// `queue`.
+///
+/// # Errors
+/// See [`NoScenario`].
+pub fn load(problem: &Problem, settings: &Settings, queue: u32) -> Result<String, NoScenario> {
+    if settings.transport != Transport::Session {
+        return Err(NoScenario::PubSub);
+    }
+    if problem.is_shared {
+        return Err(NoScenario::Shared);
+    }
+    for (name, value) in
+        [("notifications_max", settings.notifications_max), ("publish_requests", settings.publish_requests)]
+    {
+        if value > 0 {
+            return Err(NoScenario::Setting(name));
+        }
+    }
+    let is_default = *settings == default_setting(settings);
+    let name = if is_default { "default" } else { "recommended" };
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    let _ = writeln!(text, "name = {name:?}\nlink = {:?}\n", problem.link.name);
+    let sets = problem.signals.iter().map(|one| format!("\"{}:{}:{}\"", one.count, one.period_ms, one.bytes));
+    let sets = sets.collect::<Vec<_>>().join(", ");
+    let _ = writeln!(text, "[server]\nsets = [{sets}]\nthreads = {}", settings.threads);
+    if settings.busy_poll_us > 0 {
+        let _ = writeln!(text, "busy_poll_us = {}", settings.busy_poll_us);
+    }
+    let clients = problem.clients;
+    let _ = writeln!(text, "\n[load]\nkind = \"subscribe\"\nclients = {clients}\neach_value = true");
+    let _ = writeln!(text, "items = {}", problem.items().saturating_mul(clients));
+    let _ = writeln!(text, "publishing_ms = {:?}", settings.publishing_ms);
+    let _ = writeln!(text, "sampling_ms = {:?}", settings.sampling_ms);
+    let queue = if settings.queue_size > 0 { settings.queue_size } else { queue.max(2) };
+    let _ = writeln!(text, "queue = {queue}");
+    if let Some(share) = problem.publish_every {
+        let _ = writeln!(text, "publish_every = {share:?}");
+    }
+    if settings.security != Security::None {
+        let (mode, policy) = settings.security.names();
+        let _ = writeln!(text, "\n[security]\npolicy = {policy:?}\nmode = {mode:?}");
+    }
+    let _ = writeln!(
+        text,
+        "\n[time]\nwarmup_s = {WARMUP_S:?}\nduration_s = {:?}\nsteady = false\nrepetitions = {REPETITIONS}\n",
+        problem.measured_s
+    );
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -111,42 +127,54 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_have_the_load_and_the_predicted_delay() {
+    fn scenarios_have_the_load_and_the_predicted_figures() {
         let text = of(PLANT, &["tune.clients=2", "tune.search.security=\"sign\""]).unwrap();
         let table: toml::Table = text.parse().unwrap();
-        assert_eq!(table["load"]["items"].as_integer(), Some(30));
+        assert_eq!(
+            (table["name"].as_str(), table["load"]["items"].as_integer()),
+            (Some("recommended"), Some(30))
+        );
         assert_eq!(
             (table["link"].as_str(), table["security"]["mode"].as_str()),
             (Some("ppp-2m"), Some("Sign"))
         );
-        let bounds: Vec<f64> = table["threshold"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .flat_map(|one| ["below", "above"].map(|bound| one.get(bound).and_then(toml::Value::as_integer)))
-            .flatten()
-            .map(|bound| bound as f64)
-            .collect();
-        assert_eq!(bounds.len(), 2);
-        assert!((bounds[0] / bounds[1] - 1.15 / 0.85).abs() < 0.01, "{bounds:?}");
+        let thresholds = table["threshold"].as_array().unwrap();
+        assert_eq!(thresholds.len(), 3);
+        for one in thresholds {
+            let bound = |key: &str| one[key].as_integer().unwrap() as f64;
+            assert!((bound("below") / bound("above") - 1.15 / 0.85).abs() < 0.01, "{one:?}");
+        }
     }
 
     #[test]
-    fn the_oldest_value_waits_longest() {
-        // Two values in a message; the newer one is 4.46 ms old.
-        assert!((oldest_ms(9.46, 20.0, 10.0) - 14.46).abs() < 1e-9);
-        assert_eq!(oldest_ms(3.0, 5.0, 10.0), 3.0);
+    fn the_load_has_every_set_of_signals_and_the_clock() {
+        let plant = format!("{PLANT}bytes = 4\n[[signals]]\ncount = 1\nperiod_ms = 7.5\n");
+        let sets = ["tune.publish_every=0.8", "tune.search.busy_poll_us=50", "tune.measured_s=4"];
+        let table: toml::Table = of(&plant, &sets).unwrap().parse().unwrap();
+        let all: Vec<_> =
+            table["server"]["sets"].as_array().unwrap().iter().filter_map(|it| it.as_str()).collect();
+        assert_eq!(all, ["15:10:4", "1:7.5:8"]);
+        assert_eq!(table["load"]["publish_every"].as_float(), Some(0.8));
+        assert_eq!(table["server"]["busy_poll_us"].as_integer(), Some(50));
+        assert_eq!(table["time"]["duration_s"].as_float(), Some(4.0));
     }
 
     #[test]
     fn unmeasurable_settings_say_why() {
-        let two = format!("{PLANT}[[signals]]\ncount = 1\nperiod_ms = 20\n");
-        assert_eq!(of(&two, &[]), Err(NoScenario::Periods));
-        assert_eq!(of(PLANT, &["signals.0.bytes=4"]), Err(NoScenario::Sizes));
-        assert_eq!(of(PLANT, &["tune.publish_every=0.8"]), Err(NoScenario::Clock));
+        let requests = ["tune.search.publish_requests=2"];
+        assert_eq!(of(PLANT, &requests), Err(NoScenario::Setting("publish_requests")));
         let shared = PLANT.replace("link = ", "link.shared = true\nlink.profile = ");
         assert_eq!(of(&shared, &[]), Err(NoScenario::Shared));
         let pubsub = ["tune.search.transport=\"pubsub\""];
         assert!(matches!(of(PLANT, &pubsub), Err(NoScenario::PubSub)));
+    }
+
+    #[test]
+    fn the_default_setting_has_a_queue_of_one_value() {
+        let problem = Problem::parse(PLANT, "p", &Options::default()).unwrap();
+        let text = load(&problem, &default_setting(&Settings::usual()), 9).unwrap();
+        let table: toml::Table = text.parse().unwrap();
+        assert_eq!((table["name"].as_str(), table["load"]["queue"].as_integer()), (Some("default"), Some(1)));
+        assert_eq!(table["load"]["publishing_ms"].as_float(), Some(500.0));
     }
 }

@@ -9,8 +9,7 @@ mod run;
 
 pub use crate::error::SimulateError;
 pub use crate::histogram::Histogram;
-pub use run::simulate;
-pub(crate) use run::value;
+pub use run::{simulate, value};
 
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};

@@ -241,7 +241,8 @@ fn queue_size(settings: &Settings, period: Duration) -> u32 {
 }
 
 /// A value with this many bytes that differs from the previous one.
-pub(crate) fn value(len: usize, count: i64) -> Variant {
+#[must_use]
+pub fn value(len: usize, count: i64) -> Variant {
     let [low, next, ..] = count.to_le_bytes();
     match len {
         1 => Variant::from(low),

@@ -119,7 +119,7 @@ impl From<StoreError> for Failure {
 }
 
 /// A failure that lists the findings that do not hold.
-fn judged(findings: &[Finding]) -> Result<(), Failure> {
+pub(super) fn judged(findings: &[Finding]) -> Result<(), Failure> {
     let failed = findings.iter().filter(|finding| finding.holds == Some(false));
     let failed: Vec<_> = failed.map(|finding| format!("{}: {}", finding.claim, finding.evidence)).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure::Threshold(failed.join("; "))) }

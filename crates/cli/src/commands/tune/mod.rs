@@ -1,6 +1,7 @@
 //! `taktwerk tune`: finds the best settings for a plant or a running server.
 
 mod chart;
+mod measure;
 mod probe;
 mod source;
 
@@ -15,6 +16,7 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
+use taktwerk_lab::confirmation::Confirmed;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_lab::tuning::Simulation;
@@ -63,6 +65,12 @@ pub(crate) struct TuneArgs {
     /// Use formulas only. Quick and rough.
     #[arg(long)]
     no_simulation: bool,
+
+    /// Measure the recommended setting and the default one (500 ms, a queue of one value): run server and clients over
+    /// the emulated link of the plant, five times each, and compare with what was promised. Needs root, for network
+    /// namespaces, and a machine without other load.
+    #[arg(long)]
+    measure: bool,
 
     /// Write server.toml, users.toml, client.toml, publishednodes.json, telegraf.conf and front.svg into this directory, and
     /// confirm.toml, a scenario that measures what is promised, if the laboratory has such a load.
@@ -122,10 +130,17 @@ pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -
     let tuned = tuned.map_err(|error| failure(&error))?;
     let reasons = explain::reasons(&problem, &tuned);
     let endpoint = arguments.endpoint.clone().unwrap_or(target.endpoint);
-    if output.is_json() {
-        output.document(&document(&problem, &tuned, &reasons, &target.notes))?;
-    } else {
+    if !output.is_json() {
         print(&problem, &tuned, &reasons, &target.notes, output)?;
+    }
+    let confirmed = match arguments.measure && !interrupt.asked() {
+        true => Some(measure::run(&problem, &tuned, evaluator, interrupt)?),
+        false => None,
+    };
+    if output.is_json() {
+        output.document(&document(&problem, &tuned, &reasons, &target.notes, confirmed.as_ref()))?;
+    } else if let Some(Ok(confirmed)) = &confirmed {
+        output.text(&format!("\n{}", confirmed.outcome().text().trim_end()))?;
     }
     if let Some(directory) = &arguments.output {
         save(directory, &problem, &tuned, &endpoint, output)?;
@@ -133,7 +148,21 @@ pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -
     if interrupt.asked() {
         return Err(Failure::Interrupted);
     }
-    Ok(())
+    confirmed.map_or(Ok(()), |confirmed| verdict(&confirmed))
+}
+
+/// The exit status of a measurement.
+fn verdict(confirmed: &Result<Confirmed, String>) -> Result<(), Failure> {
+    match confirmed {
+        Err(why) => Err(Failure::Environment(format!("the recommendation was not confirmed: {why}"))),
+        Ok(Confirmed { confirmed: Some(true), .. }) => Ok(()),
+        Ok(Confirmed { confirmed: Some(false), findings, .. }) => super::lab::judged(findings),
+        Ok(Confirmed { confirmed: None, invalid, .. }) if !invalid.is_empty() => {
+            let why = format!("the recommendation was not confirmed: {}", invalid.join("; "));
+            Err(Failure::InvalidReported(why))
+        }
+        Ok(Confirmed { confirmed: None, .. }) => Ok(()),
+    }
 }
 
 fn stage(stage: Stage) -> &'static str {
@@ -275,7 +304,13 @@ fn widths(reasons: &[Reason]) -> [usize; 2] {
     [widest(|reason| reason.setting.to_owned()), widest(|reason| reason.value.clone())]
 }
 
-fn document(problem: &Problem, tuned: &Tuned, reasons: &[Reason], notes: &[String]) -> serde_json::Value {
+fn document(
+    problem: &Problem,
+    tuned: &Tuned,
+    reasons: &[Reason],
+    notes: &[String],
+    confirmed: Option<&Result<Confirmed, String>>,
+) -> serde_json::Value {
     let mut recommended = json!(tuned.recommended);
     if let Some(fields) = recommended.as_object_mut() {
         if tuned.queue_size > 0 {
@@ -286,7 +321,11 @@ fn document(problem: &Problem, tuned: &Tuned, reasons: &[Reason], notes: &[Strin
     let front: Vec<&Point> = tuned.points.iter().filter(|point| point.on_front).collect();
     let impossible =
         tuned.impossible.as_ref().map(|(count, reason)| json!({"count": count, "first": reason}));
-    json!({
+    let confirmation = confirmed.map(|confirmed| match confirmed {
+        Ok(confirmed) => json!(confirmed),
+        Err(why) => json!({"confirmed": null, "why": why}),
+    });
+    let mut document = json!({
         "plant": problem.name,
         "link": problem.link.name,
         "shared_line": problem.is_shared,
@@ -304,7 +343,11 @@ fn document(problem: &Problem, tuned: &Tuned, reasons: &[Reason], notes: &[Strin
         "sorted_out": tuned.sorted_out,
         "impossible": impossible,
         "evaluations": tuned.evaluations,
-    })
+    });
+    if let (Some(confirmation), Some(fields)) = (confirmation, document.as_object_mut()) {
+        fields.insert("confirmation".to_owned(), confirmation);
+    }
+    document
 }
 
 fn save(

@@ -357,7 +357,9 @@ impl Place {
         if standing.link.client_place().is_some() {
             return Ok(());
         }
-        let why = format!("this needs network namespaces ({})", standing.link.notes().join("; "));
+        // Without the advice to use a relay.
+        let cause = standing.link.notes().last().and_then(|note| note.split("; ").next()).unwrap_or_default();
+        let why = format!("this needs network namespaces: run it as root ({cause})");
         Err(PlaceError::NoLink { name: name.to_owned(), why })
     }
 

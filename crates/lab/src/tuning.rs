@@ -1,31 +1,71 @@
 //! Evaluates settings by simulation with the production client and server cores in virtual time.
 
 use crate::model::Model;
+use crate::simulate::convert::of_settings;
 use std::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
-use taktwerk_model::tune::analytic::{Analytic, complete};
+use taktwerk_model::host::{Cost, HostProfile};
+use taktwerk_model::tune::analytic::{Analytic, complete, is_always_awake};
 use taktwerk_model::tune::{Evaluate, EvaluateError, Figures, Problem, Security, Settings, Transport};
 use taktwerk_sim::publishing::{self, Outcome, PublishRequests, Setup, Signals, SimulateError};
+use taktwerk_sim::scenario::{self, Host, RunError};
 
-/// Simulates the subscription of one client over the plant's link.
+/// The machines of a plant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Processors {
+    /// That of the server or publisher.
+    pub server: HostProfile,
+    /// That of all clients or subscribers together.
+    pub client: HostProfile,
+}
+
+/// Simulates the settings over the plant's link.
 ///
-/// Clients are simulated one by one; several share the link's rate evenly. CPU figures that the simulation does not
-/// have come from the cost model, if there is one.
+/// - Subscriptions without processors are simulated for one client; several share the link's rate evenly.
+/// - With processors, all clients and all threads of the server are simulated. A client that sends Publish requests by a
+///   clock is an exception: one client and one thread.
+/// - PubSub is simulated with a publisher and all subscribers.
+///
+/// CPU figures that the simulation does not have come from the cost model, if there is one.
 #[derive(Debug)]
 pub struct Simulation<'a> {
     problem: &'a Problem,
     formulas: Analytic<'a>,
     setup: Setup,
+    processors: Option<Processors>,
 }
 
 /// Virtual time before the window: until the session is active and queues have their usual length.
 const WARMUP: Duration = Duration::from_secs(2);
 
+/// The results of a simulation, in the units of the simulator.
+struct Simulated {
+    /// Delays in nanoseconds.
+    mean: f64,
+    p99: f64,
+    max: f64,
+    written: u64,
+    lost: u64,
+    /// Bits per second.
+    up: f64,
+    down: f64,
+    /// CPU shares.
+    server: Option<f64>,
+    client: Option<f64>,
+}
+
 impl<'a> Simulation<'a> {
     /// For a problem, optionally with a cost model of the server's CPU.
     #[must_use]
     pub fn new(problem: &'a Problem, cpu: Option<&'a Model>) -> Self {
-        Self { problem, formulas: Analytic::new(problem, cpu), setup: setup(problem) }
+        Self { problem, formulas: Analytic::new(problem, cpu), setup: setup(problem), processors: None }
+    }
+
+    /// Simulates with these machines.
+    #[must_use]
+    pub fn with_processors(mut self, processors: Option<Processors>) -> Self {
+        self.processors = processors;
+        self
     }
 
     /// The parameters of the simulation, to change what a plant file does not define: processors, and TCP
@@ -39,30 +79,112 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// See [`publishing::simulate`].
     pub(crate) fn outcome(&self, settings: &Settings, seed: u64) -> Result<Outcome, SimulateError> {
-        let setup = Setup { seed, ..self.setup.clone() };
+        let mut setup = Setup { seed, ..self.setup.clone() };
+        if let (Some(server), Some(processors)) = (self.server(settings), &self.processors) {
+            (setup.server, setup.client) = (Some(server), Some(processors.client.clone()));
+        }
         publishing::simulate(&setup, &simulated(self.problem, settings))
     }
 
-    fn figures(&self, settings: &Settings, outcome: &Outcome) -> Figures {
-        let written: u64 = outcome.groups.iter().map(|group| group.written).sum();
+    fn figures(&self, settings: &Settings, simulated: &Simulated) -> Figures {
         let milliseconds = |nanos: f64| nanos / 1e6;
-        let clients = f64::from(self.problem.clients);
-        let [up, down] = [&outcome.up, &outcome.down].map(|line| line.bits_per_second * clients);
-        let cpu = |share: Option<f64>| share.map(|share| share * 100.0 * clients);
+        let cpu = |share: Option<f64>| share.map(|share| share * 100.0);
         let mut figures = Figures {
-            delay_mean_ms: milliseconds(outcome.values.mean()),
-            delay_p99_ms: milliseconds(outcome.values.quantile(0.99) as f64),
-            delay_max_ms: milliseconds(outcome.values.max() as f64),
-            bandwidth_bits_s: self.problem.busiest(up, down),
-            utilisation: self.problem.utilisation(up, down),
-            total_utilisation: self.problem.total_utilisation(up, down),
-            loss: outcome.lost() as f64 / written.max(1) as f64,
-            server_cpu: cpu(outcome.server.cpu).or_else(|| self.formulas.server_cpu(settings)),
-            client_cpu: cpu(outcome.client.cpu),
+            delay_mean_ms: milliseconds(simulated.mean),
+            delay_p99_ms: milliseconds(simulated.p99),
+            delay_max_ms: milliseconds(simulated.max),
+            bandwidth_bits_s: self.problem.busiest(simulated.up, simulated.down),
+            utilisation: self.problem.utilisation(simulated.up, simulated.down),
+            total_utilisation: self.problem.total_utilisation(simulated.up, simulated.down),
+            loss: simulated.lost as f64 / simulated.written.max(1) as f64,
+            server_cpu: cpu(simulated.server).or_else(|| self.formulas.server_cpu(settings)),
+            client_cpu: cpu(simulated.client),
             energy_w: None,
         };
-        complete(self.problem, settings, &mut figures);
+        // With processors, waking a thread is part of the simulation.
+        let wake_us = if self.processors.is_some() { 0.0 } else { self.problem.wake_us };
+        complete(self.problem, settings, &mut figures, wake_us);
         figures
+    }
+
+    /// The machine of the server. A server that polls without end is never woken.
+    fn server(&self, settings: &Settings) -> Option<HostProfile> {
+        let mut profile = self.processors.as_ref()?.server.clone();
+        if is_always_awake(settings) {
+            profile.scheduler.wake = Cost::Fixed(0.0);
+            profile.scheduler.wake_asleep = None;
+        }
+        Some(profile)
+    }
+
+    /// Simulates all clients or subscribers.
+    fn whole(&self, settings: &Settings, seed: u64) -> Result<Simulated, EvaluateError> {
+        let mut plant = of_settings(self.problem, settings);
+        if let (Some(server), Some(processors)) = (self.server(settings), &self.processors) {
+            let host = |name: &str, profile| Host { name: name.to_owned(), profile, competitors: Vec::new() };
+            plant.hosts = vec![host("server", server), host("client", processors.client.clone())];
+            plant.servers.iter_mut().for_each(|one| one.host = Some(0));
+            plant.clients.iter_mut().for_each(|one| one.host = Some(1));
+            plant.pubsub.publishers.iter_mut().for_each(|one| one.host = Some(0));
+            plant.pubsub.subscribers.iter_mut().for_each(|one| one.host = Some(1));
+        }
+        let outcome = scenario::run(&plant, seed, &mut |_| true).map_err(|error| match error {
+            RunError::Broken(_) => failed(seed, settings, &error),
+            error => EvaluateError::Failed(error.to_string()),
+        })?;
+        let line = outcome.lines.first().copied().unwrap_or_default();
+        let times =
+            |times: &publishing::Histogram| (times.mean(), times.quantile(0.99) as f64, times.max() as f64);
+        let first = |hosts: &[scenario::HostOutcome]| hosts.first().and_then(|host| host.cpu);
+        let missing = || EvaluateError::Failed("the simulation has no load".to_owned());
+        if settings.transport == Transport::PubSub {
+            let one = outcome.pubsub.subscribers.first().ok_or_else(missing)?;
+            let (mean, p99, max) = times(&one.figures.times);
+            return Ok(Simulated {
+                mean,
+                p99,
+                max,
+                written: one.due,
+                lost: one.due.saturating_sub(one.figures.arrived),
+                up: line.down_bits_s,
+                down: line.up_bits_s,
+                server: outcome.pubsub.publishers.first().and_then(|publisher| publisher.cpu),
+                client: one.cpu,
+            });
+        }
+        let load = outcome.loads.first().ok_or_else(missing)?;
+        let (mean, p99, max) = times(&load.times);
+        Ok(Simulated {
+            mean,
+            p99,
+            max,
+            written: load.due,
+            lost: load.due.saturating_sub(load.arrived),
+            up: line.up_bits_s,
+            down: line.down_bits_s,
+            server: first(&outcome.servers),
+            client: first(&outcome.clients),
+        })
+    }
+
+    /// Simulates the subscription of one client.
+    fn one_client(&self, settings: &Settings, seed: u64) -> Result<Simulated, EvaluateError> {
+        let outcome = self.outcome(settings, seed).map_err(|error| match error {
+            SimulateError::Broken(_) => failed(seed, settings, &error),
+            error => EvaluateError::Failed(error.to_string()),
+        })?;
+        let clients = f64::from(self.problem.clients);
+        Ok(Simulated {
+            mean: outcome.values.mean(),
+            p99: outcome.values.quantile(0.99) as f64,
+            max: outcome.values.max() as f64,
+            written: outcome.groups.iter().map(|group| group.written).sum(),
+            lost: outcome.lost(),
+            up: outcome.up.bits_per_second * clients,
+            down: outcome.down.bits_per_second * clients,
+            server: outcome.server.cpu.map(|cpu| cpu * clients),
+            client: outcome.client.cpu.map(|cpu| cpu * clients),
+        })
     }
 }
 
@@ -111,22 +233,21 @@ fn simulated(problem: &Problem, settings: &Settings) -> publishing::Settings {
     }
 }
 
+/// A broken promise of the software, with the seed that shows it.
+fn failed(seed: u64, settings: &Settings, error: &dyn core::fmt::Display) -> EvaluateError {
+    EvaluateError::Failed(format!("seed {seed} at {} ms: {error}", settings.publishing_ms))
+}
+
 impl Evaluate for Simulation<'_> {
     fn name(&self) -> &'static str {
         "simulation"
     }
 
     fn evaluate(&self, settings: &Settings, seed: u64) -> Result<Figures, EvaluateError> {
-        if settings.transport == Transport::PubSub {
-            return Err(EvaluateError::Unsupported("PubSub is not simulated here"));
-        }
-        match self.outcome(settings, seed) {
-            Ok(outcome) => Ok(self.figures(settings, &outcome)),
-            Err(error @ SimulateError::Broken(_)) => {
-                Err(EvaluateError::Failed(format!("seed {seed} at {} ms: {error}", settings.publishing_ms)))
-            }
-            Err(error) => Err(EvaluateError::Failed(error.to_string())),
-        }
+        let is_whole = settings.transport == Transport::PubSub
+            || (self.processors.is_some() && self.problem.publish_every.is_none());
+        let simulated = if is_whole { self.whole(settings, seed) } else { self.one_client(settings, seed) };
+        Ok(self.figures(settings, &simulated?))
     }
 }
 
@@ -195,10 +316,41 @@ mod tests {
     }
 
     #[test]
-    fn unsimulated_figures_come_from_formulas() {
-        let settings = Settings { transport: Transport::PubSub, ..Settings::usual() };
-        let problem = problem(&[]);
-        let error = Simulation::new(&problem, None).evaluate(&settings, 1).unwrap_err();
-        assert!(matches!(error, EvaluateError::Unsupported(_)));
+    fn pubsub_is_simulated_and_agrees_roughly_with_the_formulas() {
+        let problem = problem(&["tune.clients=2"]);
+        let (simulation, formulas) = (Simulation::new(&problem, None), Analytic::new(&problem, None));
+        for publishing_ms in [10.0, 40.0] {
+            let settings = Settings { publishing_ms, transport: Transport::PubSub, ..Settings::usual() };
+            let one = simulation.evaluate(&settings, 1).unwrap();
+            let other = formulas.evaluate(&settings, 1).unwrap();
+            assert_eq!(one, simulation.evaluate(&settings, 1).unwrap());
+            // One message serves both subscribers. A cycle carries one value of each signal.
+            let bandwidth = one.bandwidth_bits_s / other.bandwidth_bits_s;
+            assert!((0.7..1.3).contains(&bandwidth), "{publishing_ms}: {one:?} {other:?}");
+            assert!((one.loss - other.loss).abs() < 0.03, "{publishing_ms}: {one:?} {other:?}");
+            assert!(one.delay_mean_ms > 0.0 && one.delay_mean_ms < publishing_ms + 5.0, "{one:?}");
+        }
+    }
+
+    #[test]
+    fn processors_make_cpu_threads_and_polling_simulated_figures() {
+        let text = "[[signals]]\ncount = 200\nperiod_ms = 10\n[tune]\nclients = 8\nmeasured_s = 1\n";
+        let problem = Problem::parse(text, "p.toml", &Options::default()).unwrap();
+        let mut profile = HostProfile::free(4);
+        profile.scheduler.wake = Cost::Fixed(40_000.0);
+        profile.server.insert("notifications".into(), 2_000.0);
+        let processors = Processors { server: profile, client: HostProfile::free(4) };
+        let simulation = Simulation::new(&problem, None).with_processors(Some(processors));
+        let of = |threads: u32, busy_poll_us: u32| {
+            let settings = Settings { publishing_ms: 20.0, threads, busy_poll_us, ..Settings::usual() };
+            simulation.evaluate(&settings, 1).unwrap()
+        };
+        let (one, four, polling) = (of(1, 0), of(4, 0), of(1, 30_000));
+        // 160 000 values/s of 2 µs each.
+        assert!((25.0..60.0).contains(&one.server_cpu.unwrap()), "{one:?}");
+        assert!(one.client_cpu.is_some());
+        assert!(four.delay_p99_ms < one.delay_p99_ms * 0.8, "{four:?} {one:?}");
+        assert!(polling.delay_mean_ms < one.delay_mean_ms, "{polling:?} {one:?}");
+        assert_eq!(polling.server_cpu, Some(100.0));
     }
 }

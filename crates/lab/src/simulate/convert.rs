@@ -13,9 +13,12 @@ use taktwerk_model::host::HostProfile;
 use taktwerk_model::plant::Plant;
 use taktwerk_model::tune::document::Document;
 use taktwerk_model::tune::problem::Options;
-use taktwerk_model::tune::{Problem, Security, Settings};
+use taktwerk_model::tune::{Problem, Security, Settings, Transport};
 use taktwerk_netem::Profile;
 use taktwerk_sim::Competitor;
+use taktwerk_sim::scenario::pubsub::{
+    Encoding, Publishers, SecurityMode, Subscribers, Transport as PubSubTransport,
+};
 use taktwerk_sim::scenario::{
     Clients, Host, Lines, Link, Load, Login, Operation, Pace, PubSub, Requests, Scenario, Server, Signals,
     Subscription,
@@ -355,13 +358,106 @@ fn empty() -> Scenario {
     }
 }
 
+/// The simulation of settings of a plant of `taktwerk tune`, without processors. With PubSub, a publisher has the signals,
+/// and each client is a subscriber. The publisher is behind the link.
+#[must_use]
+pub fn of_settings(problem: &Problem, settings: &Settings) -> Scenario {
+    let mut scenario = empty();
+    scenario.measured = Duration::from_secs_f64(problem.measured_s);
+    let signals: Vec<Signals> = problem
+        .signals
+        .iter()
+        .map(|one| Signals { count: one.count, period: milliseconds(one.period_ms), value_len: one.bytes })
+        .collect();
+    let mut link = Link {
+        name: problem.link.name.clone(),
+        profile: problem.link.clone(),
+        is_half_duplex: problem.is_shared,
+        lines: Lines::One,
+    };
+    if settings.transport == Transport::PubSub {
+        // A node sends upwards, and the plant's server sends downwards.
+        core::mem::swap(&mut link.profile.up, &mut link.profile.down);
+        scenario.links.push(link);
+        scenario.pubsub.publishers.push(publishers(problem, settings, signals));
+        scenario.pubsub.subscribers.push(Subscribers {
+            name: "subscriber".to_owned(),
+            count: problem.clients,
+            publishers: vec![0],
+            link: None,
+            host: None,
+            quality: None,
+            timeout: None,
+        });
+        return scenario;
+    }
+    scenario.links.push(link);
+    scenario.servers.push(Server {
+        name: "server".to_owned(),
+        count: 1,
+        host: None,
+        shards: settings.threads.max(1),
+        signals,
+        event_period: Duration::ZERO,
+    });
+    scenario.clients.push(Clients {
+        name: "subscribe".to_owned(),
+        count: problem.clients,
+        server: 0,
+        link: Some(0),
+        host: None,
+        threads: 1,
+        items: None,
+        load: Load::Subscribe(Subscription {
+            sampling_interval: milliseconds(settings.sampling_ms),
+            queue_size: Some(settings.queue_size).filter(|size| *size > 0),
+            notifications_max: settings.notifications_max,
+            keep_alive_count: settings.keep_alive_count,
+            publish_requests: Some(settings.publish_requests).filter(|most| *most > 0),
+            ..Subscription::new(milliseconds(settings.publishing_ms))
+        }),
+        security: match settings.security {
+            Security::None => (SecurityPolicy::None, MessageSecurityMode::None),
+            Security::Sign => (SecurityPolicy::Basic256Sha256, MessageSecurityMode::Sign),
+            Security::SignAndEncrypt => (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt),
+        },
+        session_timeout: Duration::from_secs(60),
+    });
+    scenario
+}
+
+/// Bytes of a packet that are not values: IP, UDP, and the headers of a signed NetworkMessage.
+const HEADERS: usize = 150;
+/// Lifetime of the keys of the SecurityGroup.
+const KEY_LIFETIME: Duration = Duration::from_secs(3_600);
+
+/// A publisher over UDP with DataSets that fit into a packet.
+fn publishers(problem: &Problem, settings: &Settings, signals: Vec<Signals>) -> Publishers {
+    let largest = signals.iter().map(|one| one.value_len).max().unwrap_or(1).max(1);
+    let room = usize::from(problem.link.mtu).saturating_sub(HEADERS);
+    Publishers {
+        name: "publisher".to_owned(),
+        count: 1,
+        link: Some(0),
+        host: None,
+        transport: PubSubTransport::Multicast,
+        encoding: Encoding::Uadp,
+        publishing_interval: milliseconds(settings.publishing_ms),
+        keep_alive_time: None,
+        key_frame_count: 1,
+        fields: u32::try_from((room / largest).max(1)).ok(),
+        security: match settings.security {
+            Security::None => SecurityMode::None,
+            Security::Sign => SecurityMode::Sign,
+            Security::SignAndEncrypt => SecurityMode::SignAndEncrypt,
+        },
+        key_lifetime: KEY_LIFETIME,
+        signals,
+    }
+}
+
 /// Converts a plant of `taktwerk tune`: some of the publishing intervals in its search range.
-pub(super) fn of_tune(
-    text: &str,
-    file: &str,
-    document: &Document,
-    sets: &[String],
-) -> Result<Parts, StudyError> {
+pub(super) fn of_tune(text: &str, file: &str, sets: &[String]) -> Result<Parts, StudyError> {
     let options = Options { sets: sets.to_vec(), ..Options::default() };
     let problem = Problem::parse(text, file, &options)?;
     let space = &problem.space;
@@ -373,60 +469,9 @@ pub(super) fn of_tune(
         (_, all) => all.to_vec(),
     };
     let settings = space.others.first().cloned().unwrap_or_else(Settings::usual);
-    let (policy, mode) = match settings.security {
-        Security::None => ("None", "None"),
-        Security::Sign => ("Basic256Sha256", "Sign"),
-        Security::SignAndEncrypt => ("Basic256Sha256", "SignAndEncrypt"),
-    };
-    let security =
-        security(policy, mode).map_err(|(_, problem)| wrong(document, "tune.search.security", problem))?;
     let mut cases = Vec::new();
     for interval in &intervals {
-        let mut scenario = empty();
-        scenario.measured = Duration::from_secs_f64(problem.measured_s);
-        scenario.links.push(Link {
-            name: problem.link.name.clone(),
-            profile: problem.link.clone(),
-            is_half_duplex: problem.is_shared,
-            lines: Lines::One,
-        });
-        scenario.servers.push(Server {
-            name: "server".to_owned(),
-            count: 1,
-            host: None,
-            shards: settings.threads.max(1),
-            signals: problem
-                .signals
-                .iter()
-                .map(|one| Signals {
-                    count: one.count,
-                    period: milliseconds(one.period_ms),
-                    value_len: one.bytes,
-                })
-                .collect(),
-            event_period: Duration::ZERO,
-            history: 0,
-        });
-        scenario.clients.push(Clients {
-            name: "subscribe".to_owned(),
-            count: problem.clients,
-            server: 0,
-            link: Some(0),
-            host: None,
-            threads: 1,
-            items: None,
-            load: Load::Subscribe(Subscription {
-                sampling_interval: milliseconds(settings.sampling_ms),
-                queue_size: Some(settings.queue_size).filter(|size| *size > 0),
-                notifications_max: settings.notifications_max,
-                keep_alive_count: settings.keep_alive_count,
-                publish_requests: Some(settings.publish_requests).filter(|most| *most > 0),
-                ..Subscription::new(milliseconds(*interval))
-            }),
-            security,
-            login: Login::Anonymous,
-            session_timeout: Duration::from_secs(60),
-        });
+        let scenario = of_settings(&problem, &Settings { publishing_ms: *interval, ..settings.clone() });
         cases.push(Case {
             label: format!("publishing_ms={interval}"),
             scenario,

@@ -76,15 +76,26 @@ fn spacing(period_ms: f64, settings: &Settings) -> f64 {
     sampled.max(kept)
 }
 
+/// Share of the publishing interval for which the server polls.
+fn awake(settings: &Settings) -> f64 {
+    f64::from(settings.busy_poll_us) / 1e3 / settings.publishing_ms
+}
+
+/// Whether the server polls until the next message, so that it never sleeps.
+#[must_use]
+pub fn is_always_awake(settings: &Settings) -> bool {
+    awake(settings) >= 1.0
+}
+
 /// Effects of busy-polling and energy on the figures, the same for formulas and simulation.
 ///
-/// A server that sleeps needs [`Problem::wake_us`] longer per message. A server that polls longer than an interval
-/// never sleeps, so its threads use their CPUs completely.
-pub fn complete(problem: &Problem, settings: &Settings, figures: &mut Figures) {
-    let awake = f64::from(settings.busy_poll_us) / 1e3 / settings.publishing_ms;
-    if awake < 1.0 {
+/// A server that sleeps needs `wake_us` longer per message. A server that polls longer than an interval never sleeps, so
+/// its threads use their CPUs completely.
+pub fn complete(problem: &Problem, settings: &Settings, figures: &mut Figures, wake_us: f64) {
+    let awake = awake(settings);
+    if !is_always_awake(settings) {
         for delay in [&mut figures.delay_mean_ms, &mut figures.delay_p99_ms, &mut figures.delay_max_ms] {
-            *delay += problem.wake_us / 1e3;
+            *delay += wake_us / 1e3;
         }
     }
     if settings.busy_poll_us > 0 {
@@ -183,7 +194,7 @@ impl Evaluate for Analytic<'_> {
             client_cpu: None,
             energy_w: None,
         };
-        complete(problem, settings, &mut figures);
+        complete(problem, settings, &mut figures, problem.wake_us);
         Ok(figures)
     }
 }

@@ -116,6 +116,8 @@ struct TuneSpec {
     publish_every: Option<f64>,
     wake_us: Option<f64>,
     core_watts: Option<f64>,
+    host: Option<String>,
+    client_host: Option<String>,
     search: SearchSpec,
 }
 
@@ -179,6 +181,10 @@ pub struct Problem {
     pub wake_us: f64,
     /// Power of one busy core in watts; `None` if energy is not evaluated.
     pub core_watts: Option<f64>,
+    /// Host profile of the server's machine, by file or name; `None` if it is not given.
+    pub host: Option<String>,
+    /// Host profile of the clients' machine; `None` if it is that of the server.
+    pub client_host: Option<String>,
 }
 
 /// An invalid plant file. Each error names the position: file, line and key, or the option.
@@ -280,7 +286,12 @@ impl Problem {
             }
             share => share,
         };
+        if spec.tune.client_host.is_some() && spec.tune.host.is_none() {
+            return Err(at("tune.client_host", &"add tune.host, the host profile of the server's machine"));
+        }
         Ok(Self {
+            host: spec.tune.host.clone(),
+            client_host: spec.tune.client_host.clone(),
             name: if spec.name.is_empty() { file.to_owned() } else { spec.name.clone() },
             is_shared,
             nodes: match spec.signals.is_empty() {
@@ -738,6 +749,8 @@ publish_requests = [1, 2]
         let options =
             |constraint: &str| Options { constraints: vec![constraint.to_owned()], ..Options::default() };
         assert!(error(TEXT, &options("loss >= 0.1")).contains("--constraint \"loss >= 0.1\""));
+        let sets = vec!["tune.client_host=pi".to_owned()];
+        assert!(error(TEXT, &Options { sets, ..Options::default() }).contains("add tune.host"));
         let minimize = Options { minimize: vec!["energy_w".to_owned()], ..Options::default() };
         assert!(error(TEXT, &minimize).contains("tune.core_watts"));
         assert!(error("name = \"x\"", &none).contains("p.toml: signals is missing"));

@@ -28,9 +28,6 @@ pub enum EvaluateError {
         /// Load divided by the capacity of the link.
         share: f64,
     },
-    /// The evaluator does not support such settings.
-    #[error("{0}")]
-    Unsupported(&'static str),
     /// It failed.
     #[error("{0}")]
     Failed(String),
@@ -131,7 +128,10 @@ pub enum TuneError {
         tried: usize,
     },
     /// A figure to minimize is unknown.
-    #[error("{0} needs a cost model: pass --model FILE, or run `taktwerk lab calibrate --quick` first")]
+    #[error(
+        "{0} needs processors or a cost model: pass --host-profile epyc-vm, or --model FILE, or run `taktwerk lab calibrate \
+         --quick` first"
+    )]
     Unknown(Metric),
     /// The evaluator failed for every choice.
     #[error("no choice could be evaluated: {0}")]
@@ -276,7 +276,6 @@ fn sketch(problem: &Problem, formulas: &Analytic<'_>) -> Result<(Vec<usize>, usi
             _ => Ok((all().into_iter().take(KEPT).collect(), all().len().saturating_sub(KEPT))),
         };
     }
-    // Combinations that the formulas do not support are not ruled out.
     let known: Vec<usize> = front(&figures, &problem.minimize);
     if known.is_empty() || problem.space.others.len() <= KEPT {
         let kept: Vec<usize> = all().into_iter().take(KEPT).collect();
@@ -339,14 +338,6 @@ impl Search<'_> {
             self.evaluations += 1;
             match self.evaluator.evaluate(settings, seed) {
                 Ok(figures) => all.push(figures),
-                // If the simulation supports only sessions, formulas evaluate the rest.
-                Err(EvaluateError::Unsupported(_)) => {
-                    return Some(
-                        self.formulas
-                            .evaluate(settings, seed)
-                            .map(|figures| self.judged(settings.clone(), figures, self.formulas.name(), 1)),
-                    );
-                }
                 Err(error) => return Some(Err(error)),
             }
         }

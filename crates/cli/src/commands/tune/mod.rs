@@ -6,6 +6,7 @@ mod probe;
 mod source;
 
 use super::model::ModelArgs;
+use super::sim;
 use crate::connection::SecurityArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -14,12 +15,12 @@ use crate::overwrite::Overwrite;
 use crate::progress::Progress;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taktwerk_lab::confirmation::Confirmed;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::table::{Align, Table};
-use taktwerk_lab::tuning::Simulation;
+use taktwerk_lab::tuning::{Processors, Simulation};
 use taktwerk_model::Model;
 use taktwerk_model::tune::analytic::Analytic;
 use taktwerk_model::tune::confirm;
@@ -66,9 +67,20 @@ pub(crate) struct TuneArgs {
     #[arg(long)]
     no_simulation: bool,
 
+    /// Simulate with processors: a file of `taktwerk lab calibrate --host`, or epyc-vm, which comes with taktwerk. The CPU
+    /// of server and clients, threads and busy-polling then follow from the simulation. A plant can name one as
+    /// tune.host.
+    #[arg(long, visible_alias = "profile", value_name = "FILE", conflicts_with = "no_simulation")]
+    host_profile: Option<PathBuf>,
+
+    /// Use host profiles of other builds too.
+    #[arg(long)]
+    any_build: bool,
+
     /// Measure the recommended setting and the default one (500 ms, a queue of one value): run server and clients over
     /// the emulated link of the plant, five times each, and compare with what was promised. Needs root, for network
-    /// namespaces, and a machine without other load.
+    /// namespaces, and a machine without other load. Exit code 99 if a promise is broken, 5 if the measurements do not
+    /// decide it.
     #[arg(long)]
     measure: bool,
 
@@ -116,9 +128,10 @@ pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -
     }
     let target = source::read(arguments, &options, interrupt)?;
     let problem = target.problem;
-    let cpu = cost_model(arguments, &problem)?;
+    let processors = processors(arguments, &problem)?;
+    let cpu = cost_model(arguments, &problem, processors.is_some())?;
     let formulas = Analytic::new(&problem, cpu.as_ref());
-    let simulation = Simulation::new(&problem, cpu.as_ref());
+    let simulation = Simulation::new(&problem, cpu.as_ref()).with_processors(processors);
     let evaluator: &dyn Evaluate = if arguments.no_simulation { &formulas } else { &simulation };
     let mut bar = Progress::new("simulating", 0);
     let mut report = |progress: taktwerk_model::tune::Progress| {
@@ -157,11 +170,12 @@ fn verdict(confirmed: &Result<Confirmed, String>) -> Result<(), Failure> {
         Err(why) => Err(Failure::Environment(format!("the recommendation was not confirmed: {why}"))),
         Ok(Confirmed { confirmed: Some(true), .. }) => Ok(()),
         Ok(Confirmed { confirmed: Some(false), findings, .. }) => super::lab::judged(findings),
-        Ok(Confirmed { confirmed: None, invalid, .. }) if !invalid.is_empty() => {
-            let why = format!("the recommendation was not confirmed: {}", invalid.join("; "));
-            Err(Failure::InvalidReported(why))
+        Ok(Confirmed { confirmed: None, findings, invalid, .. }) => {
+            let open = findings.iter().filter(|finding| finding.holds.is_none());
+            let open = open.map(|finding| format!("open: {}: {}", finding.claim, finding.evidence));
+            let why: Vec<String> = open.take(1).chain(invalid.iter().cloned()).collect();
+            Err(Failure::InvalidReported(format!("the recommendation was not confirmed: {}", why.join("; "))))
         }
-        Ok(Confirmed { confirmed: None, .. }) => Ok(()),
     }
 }
 
@@ -184,20 +198,44 @@ fn failure(error: &TuneError) -> Failure {
     }
 }
 
+/// The machines that the plant or the command line names.
+fn processors(arguments: &TuneArgs, problem: &Problem) -> Result<Option<Processors>, Failure> {
+    if arguments.no_simulation {
+        return Ok(None);
+    }
+    let directory = Path::new(&arguments.target).parent().unwrap_or_else(|| Path::new(""));
+    let read = |directory: &Path, name: &Path| {
+        sim::profile(directory, name, arguments.any_build).map_err(Failure::Usage)
+    };
+    let of_plant = |name: &String| read(directory, Path::new(name));
+    let of_line = arguments.host_profile.as_ref();
+    let server = match &problem.host {
+        Some(name) => Some(of_plant(name)?),
+        None => of_line.map(|path| read(Path::new(""), path)).transpose()?,
+    };
+    let client = problem.client_host.as_ref().map(of_plant).transpose()?.or_else(|| server.clone());
+    Ok(server.zip(client).map(|(server, client)| Processors { server, client }))
+}
+
 /// The cost model, if a figure needs it or the user names it.
-fn cost_model(arguments: &TuneArgs, problem: &Problem) -> Result<Option<Model>, Failure> {
+fn cost_model(
+    arguments: &TuneArgs,
+    problem: &Problem,
+    has_processors: bool,
+) -> Result<Option<Model>, Failure> {
     let of_cpu = [Metric::ServerCpu, Metric::EnergyW];
     let counts = |metric: &Metric| {
         problem.minimize.contains(metric) || problem.constraints.iter().any(|one| one.metric == *metric)
     };
-    let is_needed = of_cpu.iter().any(counts) || arguments.source.is_named();
+    let is_needed = of_cpu.iter().any(counts) && !has_processors || arguments.source.is_named();
     is_needed.then(|| arguments.source.load()).transpose()
 }
 
 /// The columns of the table: minimized figures first, then all other known ones.
 fn columns(problem: &Problem, tuned: &Tuned) -> Vec<Metric> {
     let mut all = problem.minimize.clone();
-    let usual = [Metric::DelayP99Ms, Metric::BandwidthBitsS, Metric::ServerCpu, Metric::Loss];
+    let usual =
+        [Metric::DelayP99Ms, Metric::BandwidthBitsS, Metric::ServerCpu, Metric::ClientCpu, Metric::Loss];
     let constrained = problem.constraints.iter().map(|one| one.metric);
     for metric in constrained.chain(usual) {
         if !all.contains(&metric) && metric.of(&tuned.recommended.figures).is_some() {

@@ -66,7 +66,12 @@ fn of_scenario(text: &str, file: &str) -> Result<(String, Vec<String>), Failure>
     }
     let _ = writeln!(plant, "[[signals]]\ncount = {items}\nperiod_ms = {period:?}");
     let _ = writeln!(plant, "[tune]\nclients = {clients}");
-    let security = if first.security.is_none() { "none" } else { "sign-and-encrypt" };
+    // The scenario has been checked: its mode is None, Sign or SignAndEncrypt.
+    let security = match first.security.mode.to_ascii_lowercase().as_str() {
+        "none" => "none",
+        "sign" => "sign",
+        _ => "sign-and-encrypt",
+    };
     let _ = writeln!(plant, "[tune.search]\nsecurity = \"{security}\"");
     let mut notes = Vec::new();
     if conditions.len() > 1 {
@@ -76,4 +81,26 @@ fn of_scenario(text: &str, file: &str) -> Result<(String, Vec<String>), Failure>
         ));
     }
     Ok((plant, notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_model::tune::Security;
+
+    #[test]
+    fn the_security_of_a_scenario_is_that_of_the_plant() {
+        let of = |policy: &str, mode: &str| {
+            let text = format!(
+                "name = \"x\"\n[load]\nkind = \"subscribe\"\nitems = 3\n[security]\npolicy = \"{policy}\"\nmode = \"{mode}\"\n"
+            );
+            let (plant, _) = of_scenario(&text, "x.toml").unwrap();
+            let problem = parse(&plant, "x.toml", &Options::default()).unwrap();
+            let all: Vec<Security> = problem.space.others.iter().map(|settings| settings.security).collect();
+            all
+        };
+        assert_eq!(of("Basic256Sha256", "Sign"), [Security::Sign]);
+        assert_eq!(of("Basic256Sha256", "SignAndEncrypt"), [Security::SignAndEncrypt]);
+        assert_eq!(of("None", "None"), [Security::None]);
+    }
 }

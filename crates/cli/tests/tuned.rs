@@ -132,5 +132,44 @@ fn the_laboratory_accepts_the_confirmation_scenario() {
         taktwerk_lab::scenario::Scenario::parse(&place.text("confirm.toml"), "confirm.toml").unwrap();
     let [condition] = &scenario.conditions()[..] else { panic!("{scenario:?}") };
     assert_eq!((condition.link.as_deref(), condition.items), (Some("ppp-2m"), Some(15)));
-    assert_eq!((condition.server.update_ms, scenario.thresholds.len()), (10.0, 2));
+    let [set] = condition.server.sets[..] else { panic!("{condition:?}") };
+    assert_eq!((set.count, set.period_ms, scenario.thresholds.len()), (15, 10.0, 3));
+    scenario.check_figures(&place.text("confirm.toml"), "confirm.toml").unwrap();
+}
+
+/// The load of a confirmation without its link, which would need rights.
+#[test]
+fn the_confirmation_load_measures_every_value_of_all_sets() {
+    let text = "name = \"x\"\n[server]\nsets = [\"5:5:4\", \"3:15:8\"]\n\
+                [load]\nkind = \"subscribe\"\nclients = 2\nitems = 16\npublishing_ms = 40\nsampling_ms = 0\n\
+                queue = 100\neach_value = true\npublish_every = 0.8\n\
+                [time]\nwarmup_s = 0.5\nduration_s = 2\nrepetitions = 1\nsteady = false\n";
+    let scenario = taktwerk_lab::scenario::Scenario::parse(text, "x.toml").unwrap();
+    let place = taktwerk_lab::place::Place::new(env!("CARGO_BIN_EXE_taktwerk").into(), "/none".into());
+    let one = place.measure("", &scenario.conditions()[0], 0).unwrap();
+    let figure = |name: &str| one.metrics.get(name).copied().unwrap_or_else(|| panic!("{name}: {one:?}"));
+    // Two clients receive 1 200 values/s each. A busy machine skips some updates.
+    let values = figure("notifications");
+    assert!((3_000.0..5_300.0).contains(&values), "{values}");
+    assert_eq!((figure("age.count"), figure("progress.overflows")), (values, 0.0));
+    assert!(figure("age.mean_us") < figure("age.p99_us") && figure("delivery.count") < values / 4.0);
+    // The clock is faster than the messages, so the server refuses the rest.
+    assert!(figure("publish_requests_refused") > 0.0);
+}
+
+#[test]
+fn a_recommendation_that_cannot_be_measured_says_why() {
+    let place = Place::new("unmeasured");
+    let plant = place.0.join("plant.toml");
+    std::fs::write(&plant, "link = \"ppp-2m\"\n[[signals]]\ncount = 15\nperiod_ms = 10\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    command.args(["tune", "plant.toml", "--no-simulation", "--measure", "--json"]).current_dir(&place.0);
+    command.args(["--set", "tune.search.publish_requests=2"]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(6), "{said}");
+    assert!(said.contains("was not confirmed") && said.contains("publish_requests"), "{said}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["confirmation"]["confirmed"], Value::Null);
+    assert!(told["recommended"]["publishing_ms"].is_number(), "{told}");
 }

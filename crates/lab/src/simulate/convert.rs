@@ -399,6 +399,7 @@ pub fn of_settings(problem: &Problem, settings: &Settings) -> Scenario {
         shards: settings.threads.max(1),
         signals,
         event_period: Duration::ZERO,
+        history: 0,
     });
     scenario.clients.push(Clients {
         name: "subscribe".to_owned(),
@@ -416,6 +417,7 @@ pub fn of_settings(problem: &Problem, settings: &Settings) -> Scenario {
             publish_requests: Some(settings.publish_requests).filter(|most| *most > 0),
             ..Subscription::new(milliseconds(settings.publishing_ms))
         }),
+        login: Login::Anonymous,
         security: match settings.security {
             Security::None => (SecurityPolicy::None, MessageSecurityMode::None),
             Security::Sign => (SecurityPolicy::Basic256Sha256, MessageSecurityMode::Sign),

@@ -10,7 +10,7 @@ use taktwerk_load::result::{Figure, LineRates};
 use taktwerk_model::tune::confirm::{self, ALLOWED, NoScenario};
 use taktwerk_model::tune::front::{Scale, front};
 use taktwerk_model::tune::search::Point;
-use taktwerk_model::tune::{Figures, Metric, Problem, Tuned};
+use taktwerk_model::tune::{Constraint, Figures, Metric, Problem, Tuned};
 
 /// Why nothing can be measured.
 #[derive(Debug, thiserror::Error)]
@@ -208,12 +208,14 @@ impl<'a> Confirmation<'a> {
 
     /// Whether the recommended setting is better than the default one.
     fn comparison(&self, recommended: &Group<'_>, default: &Group<'_>) -> Finding {
-        let verdict = |group: &Group<'_>, at: usize| {
-            let constraint = self.problem.constraints.get(at)?;
+        let verdict = |group: &Group<'_>, constraint: &Constraint| {
             limit(&self.values(group, constraint.metric)?, constraint.limit, constraint.at_most)
         };
-        for (at, constraint) in self.problem.constraints.iter().enumerate() {
-            if verdict(default, at) == Some(false) && verdict(recommended, at) == Some(true) {
+        // If the queue was left open, `tune` has found one that loses nothing.
+        let lossless = Constraint { metric: Metric::Loss, at_most: true, limit: 0.0 };
+        let lossless = Some(&lossless).filter(|_| self.tuned.queue_size > 0);
+        for constraint in self.problem.constraints.iter().chain(lossless) {
+            if verdict(default, constraint) == Some(false) && verdict(recommended, constraint) == Some(true) {
                 let of = |group| shown(constraint.metric, self.values(group, constraint.metric).as_ref());
                 return Finding {
                     claim: "the recommended setting dominates the default one".to_owned(),

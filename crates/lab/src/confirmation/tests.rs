@@ -85,7 +85,7 @@ fn kept_promises_are_confirmed() {
 #[test]
 fn a_default_that_is_only_different_is_compared_by_the_scaled_figures() {
     let errors = Errors { delay: &STEADY, bandwidth: 0.0, waited_s: 0.001 };
-    let confirmed = judged(&[], &errors);
+    let confirmed = judged(&["tune.search.queue_size=1"], &errors);
     let last = confirmed.findings.last().unwrap();
     assert!(last.claim.contains("sum of the scaled figures"), "{last:?}");
     assert_eq!((last.holds, confirmed.confirmed), (Some(true), Some(true)), "{last:?}");

@@ -90,7 +90,8 @@ impl Scenario {
         if !server.sets.is_empty() && server.signals > 0 {
             return Some("server.signals and server.sets both name the signals: leave one out");
         }
-        if !server.sets.is_empty() && !(is_own && matches!(self.load.kind, Kind::Subscribe | Kind::Read)) {
+        let takes_sets = is_own && matches!(self.load.kind, Kind::Subscribe | Kind::Read);
+        if !(server.sets.is_empty() || takes_sets) {
             return Some("server.sets needs stacks = [\"own\"] and a load that subscribes or reads");
         }
         (server.busy_poll_us > 0 && !is_own).then_some("server.busy_poll_us needs stacks = [\"own\"]")

@@ -18,7 +18,9 @@ pub enum NoScenario {
     #[error("the laboratory's client does not have the setting {0}")]
     Setting(&'static str),
     /// The laboratory's links have a line for each direction.
-    #[error("a line that both directions share cannot be measured: the laboratory's links have one for each direction")]
+    #[error(
+        "a line that both directions share cannot be measured: the laboratory's links have one for each direction"
+    )]
     Shared,
     /// Only sessions are supported here.
     #[error("PubSub cannot be measured this way: use a scenario with load.kind = \"pubsub\"")]

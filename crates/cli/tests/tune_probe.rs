@@ -24,7 +24,8 @@ fn taktwerk() -> Program {
     Program::new(env!("CARGO_BIN_EXE_taktwerk"))
 }
 
-/// Three signals that change every 50 ms, two that change every 200 ms, and the interop nodes, which do not change.
+/// Three signals that change every 50 ms, two that change every 200 ms, and the interop nodes, of which only the counter
+/// changes, every 100 ms.
 fn server() -> Running {
     taktwerk()
         .args(["serve", "--no-plant", "--port", "0", "--policy", "None", "--exit-with-stdin", "--interop"])
@@ -115,13 +116,13 @@ fn a_running_server_is_only_read_and_left_as_it_was() {
     let (url, requests) = counting(&server);
     let told = json(&["tune", &url, "--watch", "3", "--no-simulation", "--set", "link=ppp-2m"]);
 
-    // What it has seen: five of the variables change, in two groups.
-    assert_eq!(told["signals"], 5, "{told:#}");
+    // What it has seen: six of the variables change, in three groups.
+    assert_eq!(told["signals"], 6, "{told:#}");
     let rate = told["values_per_s"].as_f64().unwrap();
-    assert!((rate / 70.0 - 1.0).abs() < 0.15, "{rate}");
+    assert!((rate / 80.0 - 1.0).abs() < 0.15, "{rate}");
     let notes =
         told["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
-    assert!(notes.contains("5 change") && notes.contains("a read takes"), "{notes}");
+    assert!(notes.contains("6 change") && notes.contains("a read takes"), "{notes}");
     // A revised limit of the server: it is the shortest interval of the search.
     let shortest = notes.split("publishing interval that it grants is ").nth(1).unwrap();
     let shortest: f64 = shortest.split(' ').next().unwrap().parse().unwrap();

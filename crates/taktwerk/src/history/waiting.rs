@@ -381,6 +381,15 @@ impl HistoryStore for WaitingStore {
         self.settle()?.delete(node, span, by)
     }
 
+    fn delete_at(
+        &self,
+        node: &NodeKey,
+        times: &[UtcTime],
+        by: &Modification,
+    ) -> Result<Vec<bool>, StoreError> {
+        self.settle()?.delete_at(node, times, by)
+    }
+
     fn delete_modified(&self, node: &NodeKey, span: Span) -> Result<u64, StoreError> {
         self.answering()?.delete_modified(node, span)
     }

@@ -38,7 +38,7 @@ pub enum Answer {
     Taken,
     /// Rejected permanently.
     Never(String),
-    /// Rejected for now.
+    /// Rejected; the broker may accept it later.
     NotNow(String),
 }
 

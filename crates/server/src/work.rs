@@ -19,6 +19,8 @@ pub(crate) mod unit {
     pub(crate) const NODE: i64 = 64;
     /// Following a reference.
     pub(crate) const REFERENCE: i64 = 2;
+    /// Monitored items looked at per unit.
+    pub(crate) const LOOKED_AT: usize = 8;
     /// Bytes of a response per unit.
     pub(crate) const BYTES: usize = 32;
 

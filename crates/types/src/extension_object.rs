@@ -4,6 +4,9 @@ use crate::codec::{Decode, DecodeError, DecodeLimits, Decoder, Encode, encode_by
 use crate::node_id::NodeId;
 use crate::string::{ByteString, XmlElement};
 
+/// Memory of a structure that [`ExtensionObject::decode`] reads.
+const MEMORY_MAX: usize = 64 << 20;
+
 /// A structure of the schema, which can be converted to and from an [`ExtensionObject`].
 pub trait Structure: Encode + for<'a> Decode<'a> {
     /// The DataType node's id in namespace 0.
@@ -70,13 +73,22 @@ impl ExtensionObject {
         }
     }
 
-    /// Reads the body as `T`.
+    /// Reads the body as `T`, which may take 64 MiB of memory: a body can come from a peer that wants it to take much
+    /// more memory than bytes.
     ///
-    /// [`DecodeError::Invalid`] if the type differs; otherwise the error in the body.
+    /// # Errors
     /// [`DecodeError::Invalid`] if the type is another one; else what is wrong with the body.
     pub fn decode<T: Structure>(&self) -> Result<T, DecodeError> {
+        self.decode_within(DecodeLimits { memory_max: MEMORY_MAX, ..DecodeLimits::DEFAULT })
+    }
+
+    /// Reads the body as `T` within limits.
+    ///
+    /// # Errors
+    /// [`DecodeError::Invalid`] if the type is another one; else what is wrong with the body.
+    pub fn decode_within<T: Structure>(&self, limits: DecodeLimits) -> Result<T, DecodeError> {
         match self.binary() {
-            Some(bytes) if self.is::<T>() => T::decode_from(bytes, DecodeLimits::DEFAULT),
+            Some(bytes) if self.is::<T>() => T::decode_from(bytes, limits),
             _ => Err(DecodeError::Invalid("ExtensionObject: it contains another type")),
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn missing(client: &mut Client) -> Result<Option<String>, postgres::E
     };
     let (database, names) = (row.try_get::<_, &str>(1)?, missing.join(", "));
     Ok(Some(format!(
-        "the database {database:?} has a history without the table {names}: it was dropped or renamed. Rename it back, or restore          it from a backup. For an empty history, drop the other tables with names that begin with taktwerk_"
+        "the database {database:?} has a history without the table {names}: it was dropped or renamed. Rename it back, or restore it from a backup. For an empty history, drop the other tables with names that begin with taktwerk_"
     )))
 }
 

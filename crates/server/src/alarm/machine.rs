@@ -176,13 +176,21 @@ pub struct Machine {
     pub(crate) branches_made: u32,
     /// The last finding, also while the condition is disabled.
     seen: Option<Finding>,
-    /// When a delayed change of ActiveState is due.
-    pending: Option<UtcTime>,
+    /// A delayed change of ActiveState.
+    pending: Option<Box<Pending>>,
     re_alarm: Option<UtcTime>,
     /// Suppress was called.
     pub(crate) is_suppressed_by_call: bool,
     /// One of its AlarmSuppressionGroups is active.
     is_suppressed_by_group: bool,
+}
+
+/// A change of ActiveState that waits for OnDelay or OffDelay.
+#[derive(Debug, Clone, PartialEq)]
+struct Pending {
+    due: UtcTime,
+    /// The message of the state then. Until then, the previous one describes the condition.
+    message: Box<str>,
 }
 
 impl Machine {
@@ -218,7 +226,8 @@ impl Machine {
     /// When the state changes without a new input.
     #[must_use]
     pub fn deadline(&self) -> Option<UtcTime> {
-        [self.pending, self.re_alarm, self.state.shelving.ends()].into_iter().flatten().min()
+        let pending = self.pending.as_ref().map(|pending| pending.due);
+        [pending, self.re_alarm, self.state.shelving.ends()].into_iter().flatten().min()
     }
 
     /// Remembers the EventId of an event about the current state or a branch.
@@ -265,8 +274,8 @@ impl Machine {
         } else {
             let delay = if finding.active { self.rules.on_delay } else { self.rules.off_delay };
             if delay > 0.0 {
-                self.pending.get_or_insert(later(now, delay));
-                message.clone_into_box(&mut self.state.message);
+                let due = self.pending.as_ref().map_or_else(|| later(now, delay), |pending| pending.due);
+                self.pending = Some(Box::new(Pending { due, message: message.into() }));
             } else {
                 self.switch(finding, message, now, &mut notes);
             }
@@ -320,11 +329,10 @@ impl Machine {
     /// Advances the time.
     pub fn tick(&mut self, now: UtcTime) -> Notes {
         let mut notes = Notes::new();
-        if self.pending.is_some_and(|due| now.ticks() >= due.ticks())
-            && let Some(finding) = self.seen
+        if let (Some(pending), Some(finding)) =
+            (self.pending.take_if(|pending| now.ticks() >= pending.due.ticks()), self.seen)
         {
-            let message = core::mem::take(&mut self.state.message);
-            self.switch(finding, &message, now, &mut notes);
+            self.switch(finding, &pending.message, now, &mut notes);
         }
         let shelving = self.state.shelving.at(now);
         if shelving != self.state.shelving {

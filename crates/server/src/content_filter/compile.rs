@@ -1,6 +1,6 @@
 //! Compiles a ContentFilter from the wire (Part 4 §7.7.1, §7.7.2).
 
-use super::like::Pattern;
+use super::like::{PATTERN_LEN_MAX, Pattern};
 use super::{Element, Filter, Operand};
 use taktwerk_schema::{
     AttributeOperand, ContentFilter, ContentFilterElement, ContentFilterElementResult, ContentFilterResult,
@@ -279,6 +279,9 @@ fn literal<R: Resolve>(
             .built_in_type(&node_id(value)?)
             .map(Operand::Cast)
             .ok_or(StatusCode::BAD_DATA_TYPE_ID_UNKNOWN),
+        (Op::LIKE, 1, Variant::String(pattern)) if pattern.as_str().len() > PATTERN_LEN_MAX => {
+            Err(StatusCode::BAD_FILTER_LITERAL_INVALID)
+        }
         (Op::LIKE, 1, Variant::String(pattern)) if !pattern.is_null() => {
             Ok(Operand::Pattern(Pattern::new(pattern.as_str())))
         }

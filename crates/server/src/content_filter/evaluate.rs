@@ -6,7 +6,7 @@
 use super::array;
 use super::compare::{common, equals, order};
 use super::convert::{explicit, implicit};
-use super::like::Pattern;
+use super::like::{PATTERN_LEN_MAX, Pattern};
 use super::{Element, Filter, Operand};
 use crate::account::HeapSize;
 use core::cmp::Ordering;
@@ -35,6 +35,9 @@ pub(crate) trait Evaluate<T> {
     /// Counts compared characters, or as much work: clients choose filters and sometimes values, so comparing could take
     /// arbitrarily long. `false`: the limit for this subject is exceeded, and the result is unknown.
     fn spend(&self, steps: usize) -> bool;
+
+    /// How much may still be spent.
+    fn left(&self) -> usize;
 }
 
 /// Bytes of an operand that are compared or converted in the time of one character of a pattern.
@@ -42,8 +45,8 @@ const BYTES_PER_STEP: usize = 64;
 /// Maximum number of characters compared with one pattern.
 const PATTERN_STEPS_MAX: usize = 50_000;
 
-/// Longest pattern from a field, in bytes; a longer one matches nothing.
-const PATTERN_LEN_MAX: usize = 4096;
+/// An element of an array is converted in the time of this many characters of a pattern.
+const STEPS_PER_ELEMENT: usize = 16;
 
 impl<T> Filter<T> {
     /// Whether the subject passes the filter.
@@ -54,6 +57,9 @@ impl<T> Filter<T> {
     /// The result of an element as a truth value.
     fn truth<S: Evaluate<T>>(&self, index: u32, subject: &S) -> Option<bool> {
         let element = self.elements.get(index as usize)?;
+        if subject.left() == 0 {
+            return None;
+        }
         let value = |at: usize| self.operand(element, at, subject);
         let condition = |at: usize| match element.operands.get(at)? {
             Operand::Element(index) => self.truth(*index, subject),
@@ -61,7 +67,7 @@ impl<T> Filter<T> {
         };
         let compared = |accepted: fn(Ordering) -> bool| order(&value(0), &value(1)).map(accepted);
         match element.operator {
-            Op::EQUALS => equals(&value(0), &value(1)),
+            Op::EQUALS => self.equal(&value(0), &value(1), subject),
             Op::IS_NULL => Some(is_null(&value(0))),
             Op::GREATER_THAN => compared(Ordering::is_gt),
             Op::LESS_THAN => compared(Ordering::is_lt),
@@ -79,7 +85,7 @@ impl<T> Filter<T> {
                 let wanted = value(0);
                 let mut result = Some(false);
                 for at in 1..element.operands.len() {
-                    match equals(&wanted, &value(at)) {
+                    match self.equal(&wanted, &value(at), subject) {
                         Some(true) => return Some(true),
                         Some(false) => {}
                         None => result = None,
@@ -112,7 +118,10 @@ impl<T> Filter<T> {
         let value = |at: usize| self.operand(element, at, subject);
         let result = match element.operator {
             Op::CAST => match element.operands.get(1) {
-                Some(Operand::Cast(to)) => explicit(&value(0), *to),
+                Some(Operand::Cast(to)) => {
+                    let value = value(0);
+                    if spend_elements(&value, subject) { explicit(&value, *to) } else { None }
+                }
                 _ => None,
             },
             Op::BITWISE_AND => bitwise(&value(0), &value(1), |one, other| one & other),
@@ -128,6 +137,10 @@ impl<T> Filter<T> {
         at: usize,
         subject: &'a S,
     ) -> Cow<'a, Variant> {
+        if subject.left() == 0 {
+            // Reading a field can take long, too.
+            return Cow::Owned(Variant::Empty);
+        }
         let value = match element.operands.get(at) {
             Some(Operand::Literal(value)) => Cow::Borrowed(value),
             Some(Operand::Field(number)) => subject.field(*number),
@@ -140,6 +153,16 @@ impl<T> Filter<T> {
         if steps == 0 || subject.spend(steps) { value } else { Cow::Owned(Variant::Empty) }
     }
 
+    /// Whether two values are equal; null if comparing them is too much work.
+    fn equal<S: Evaluate<T>>(&self, one: &Variant, other: &Variant, subject: &S) -> Option<bool> {
+        // Arrays of one type are compared as they are.
+        let types = [one, other].map(|value| value.as_array().map(|array| array.values.element_type()));
+        if types[0] != types[1] && !spend_elements(one, subject) {
+            return None;
+        }
+        equals(one, other)
+    }
+
     /// Null if an operand is null, false if one is not a text.
     fn like<S: Evaluate<T>>(&self, element: &Element<T>, subject: &S) -> Option<bool> {
         let value = self.operand(element, 0, subject);
@@ -147,9 +170,12 @@ impl<T> Filter<T> {
             return None;
         }
         let matches = |pattern: &Pattern, text: &str| {
-            let mut steps = PATTERN_STEPS_MAX;
+            let steps_max = PATTERN_STEPS_MAX.min(subject.left());
+            let mut steps = steps_max;
             let is_matched = pattern.matches(text, &mut steps);
-            let is_within_limit = subject.spend(PATTERN_STEPS_MAX - steps);
+            // What did not suffice is spent.
+            let spent = if is_matched.is_some() { steps_max - steps } else { steps_max };
+            let is_within_limit = subject.spend(spent);
             is_matched.filter(|_| is_within_limit)
         };
         if let Operand::Pattern(pattern) = element.operands.get(1)? {
@@ -164,10 +190,19 @@ impl<T> Filter<T> {
                 if pattern.len() > PATTERN_LEN_MAX {
                     return Some(false);
                 }
+                if !subject.spend(pattern.len()) {
+                    return None;
+                }
                 matches(&Pattern::new(pattern), text)
             })
         })
     }
+}
+
+/// Counts the conversion of an array's elements. `false`: the limit is exceeded.
+fn spend_elements<T>(value: &Variant, subject: &impl Evaluate<T>) -> bool {
+    let elements = value.as_array().map_or(0, |array| array.values.len());
+    elements == 0 || subject.spend(elements.saturating_mul(STEPS_PER_ELEMENT))
 }
 
 /// Matches a value's text; false if it is not a text and has no implicit conversion to one.

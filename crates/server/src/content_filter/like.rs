@@ -2,6 +2,9 @@
 
 use crate::account::{HeapSize, allocation};
 
+/// Longest pattern, in bytes. A longer one from a client is refused; one from a field matches nothing.
+pub(crate) const PATTERN_LEN_MAX: usize = 4096;
+
 /// A pattern: `%` is any text, `_` one character, `[…]` one of a list, `[^…]` one not in the list, and `\` escapes the
 /// next character.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,22 +21,27 @@ enum Token {
 }
 
 impl Pattern {
-    /// Parses a pattern. A list without its closing bracket is taken literally.
+    /// Parses a pattern. A list without its closing bracket is taken literally, and so is each further bracket: looking
+    /// for the end once keeps the time proportional to the length.
     pub(crate) fn new(text: &str) -> Self {
         let mut tokens = Vec::new();
         let mut rest = text.chars();
+        let mut has_lists = true;
         while let Some(char) = rest.next() {
             let token = match char {
                 '%' if tokens.last() == Some(&Token::AnyText) => continue,
                 '%' => Token::AnyText,
                 '_' => Token::AnyChar,
                 '\\' => Token::Char(rest.next().unwrap_or('\\')),
-                '[' => match list(rest.clone()) {
+                '[' if has_lists => match list(rest.clone()) {
                     Some((token, after)) => {
                         rest = after;
                         token
                     }
-                    None => Token::Char('['),
+                    None => {
+                        has_lists = false;
+                        Token::Char('[')
+                    }
                 },
                 char => Token::Char(char),
             };
@@ -57,7 +65,9 @@ impl Pattern {
                 continue;
             }
             let before = text.clone();
-            match (self.0.get(at), text.next()) {
+            let token = self.0.get(at);
+            *steps = steps.checked_sub(token.map_or(0, Token::more_steps))?;
+            match (token, text.next()) {
                 (None, None) => return Some(true),
                 (Some(token), Some(char)) if token.fits(char) => at += 1,
                 // The text has ended; a later start leaves even less text.
@@ -78,6 +88,14 @@ impl Pattern {
 }
 
 impl Token {
+    /// Comparisons beyond the first of a character with it.
+    fn more_steps(&self) -> usize {
+        match self {
+            Self::OneOf(ranges) | Self::NoneOf(ranges) => ranges.len().saturating_sub(1),
+            Self::AnyText | Self::AnyChar | Self::Char(_) => 0,
+        }
+    }
+
     fn fits(&self, char: char) -> bool {
         let is_in = |ranges: &[(char, char)]| ranges.iter().any(|(low, high)| (*low..=*high).contains(&char));
         match self {
@@ -178,6 +196,24 @@ mod tests {
             );
             assert_eq!(steps == 0, is_matched.is_none());
         }
+    }
+
+    #[test]
+    fn each_range_of_a_list_is_a_comparison() {
+        let pattern = Pattern::new(&format!("%[{}]b", "xy".repeat(500)));
+        let mut steps = 100_000;
+        assert_eq!(pattern.matches(&"a".repeat(1_000), &mut steps), None);
+        assert_eq!(pattern.matches(&"a".repeat(50), &mut 100_000), Some(false));
+    }
+
+    #[test]
+    fn a_list_that_never_ends_is_looked_for_once() {
+        for (unit, end) in [("[", ""), ("[", "\\]"), ("[^", ""), ("[a-", ""), ("%[", "\\")] {
+            let text = unit.repeat(1_000_000 / unit.len()) + end;
+            let pattern = Pattern::new(&text);
+            assert!(pattern.0.len() <= text.len() && !pattern.0.iter().any(|token| token.more_steps() > 0));
+        }
+        assert!(like("[a[bx", "[a[b_") && !like("[b]", "[^") && like("[^", "[^"));
     }
 
     /// Direct implementation of the pattern's definition.

@@ -76,16 +76,19 @@ struct Subject {
     /// Work so far, and the limit.
     spent: Cell<usize>,
     spent_max: usize,
+    /// Number of fields read.
+    read: Cell<usize>,
 }
 
 impl Subject {
     fn new(fields: Vec<Variant>, kind: u32) -> Self {
-        Self { fields, kind, spent: Cell::new(0), spent_max: usize::MAX }
+        Self { fields, kind, spent: Cell::new(0), spent_max: usize::MAX, read: Cell::new(0) }
     }
 }
 
 impl Evaluate<u32> for Subject {
     fn field(&self, number: u32) -> Cow<'_, Variant> {
+        self.read.set(self.read.get() + 1);
         self.fields.get(number as usize).map_or(Cow::Owned(Variant::Empty), Cow::Borrowed)
     }
     fn is_of_type(&self, kind: &u32) -> bool {
@@ -100,6 +103,9 @@ impl Evaluate<u32> for Subject {
     fn spend(&self, steps: usize) -> bool {
         self.spent.set(self.spent.get() + steps);
         self.spent.get() <= self.spent_max
+    }
+    fn left(&self) -> usize {
+        self.spent_max.saturating_sub(self.spent.get())
     }
 }
 
@@ -244,4 +250,61 @@ fn the_work_of_every_operator_is_counted_and_limited() {
             assert_eq!(filter(is_negated).passes(&subject), expected, "{operator:?}");
         }
     }
+}
+
+/// The limit is for the whole filter, however many elements and operands it has, and nothing is read beyond it.
+#[test]
+fn nothing_is_evaluated_when_the_limit_is_reached() {
+    let long = "a".repeat(10_000);
+    let likes = |count: u32| {
+        let mut rows: Vec<_> =
+            (1..count).map(|at| row(Op::OR, vec![element(count - 1 + at), element(at)])).collect();
+        rows.push(row(Op::NOT, vec![literal(true)]));
+        rows.extend((1..count).map(|_| row(Op::LIKE, vec![field(0), literal("%b")])));
+        rows
+    };
+    let listed =
+        vec![row(Op::IN_LIST, vec![literal("b"); 2].into_iter().chain(vec![field(0); 900]).collect())];
+    for rows in [likes(40), vec![row(Op::IN_LIST, vec![field(0); 900])], listed] {
+        let filter = compiled(&ContentFilter { elements: rows }).unwrap();
+        let subject = Subject { spent_max: 50_000, ..Subject::new(vec![long.as_str().into()], 5) };
+        filter.passes(&subject);
+        assert!(subject.spent.get() <= 50_200, "{}", subject.spent.get());
+    }
+    let exhausted = Subject { spent_max: 0, ..Subject::new(vec![long.as_str().into()], 5) };
+    let filter = compiled(&ContentFilter { elements: vec![row(Op::IS_NULL, vec![field(0)])] }).unwrap();
+    assert!(!filter.passes(&exhausted));
+    assert_eq!(exhausted.read.get(), 0);
+}
+
+/// Converting an element takes much longer than its bytes tell.
+#[test]
+fn each_converted_element_of_an_array_is_counted() {
+    let bits: Variant = vec![true; 10_000].into();
+    let cast = vec![
+        row(Op::IS_NULL, vec![element(1)]),
+        row(Op::CAST, vec![field(0), literal(NodeId::numeric(0, 12))]),
+    ];
+    let mixed = vec![row(Op::EQUALS, vec![field(0), literal(vec![1u16; 10_000])])];
+    let listed = vec![row(Op::IN_LIST, vec![literal(vec![1u16; 10_000]), field(0)])];
+    for rows in [cast, mixed, listed] {
+        let filter = compiled(&ContentFilter { elements: rows }).unwrap();
+        let subject = Subject::new(vec![bits.clone()], 5);
+        filter.passes(&subject);
+        assert!(subject.spent.get() >= 10 * 10_000, "{}", subject.spent.get());
+    }
+}
+
+#[test]
+fn literals_that_take_much_memory_or_time_are_refused() {
+    let refused = |operand: ExtensionObject| {
+        let rows = vec![row(Op::LIKE, vec![field(0), operand])];
+        let compiled = compile(&ContentFilter { elements: rows }, LIMITS, &mut Model).unwrap();
+        compiled.result.element_results.first().map(|result| result.operand_status_codes[1])
+    };
+    assert_eq!(refused(literal("a".repeat(4096).as_str())), None);
+    assert_eq!(refused(literal("[".repeat(4097).as_str())), Some(StatusCode::BAD_FILTER_LITERAL_INVALID));
+    // One byte each in the message.
+    let nothing = literal(vec![Variant::Empty; 4_000_000]);
+    assert_eq!(refused(nothing), Some(StatusCode::BAD_FILTER_OPERAND_INVALID));
 }

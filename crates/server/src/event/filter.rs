@@ -45,6 +45,9 @@ pub(crate) trait Around {
 
     /// Counts compared characters. `false`: too many for one event.
     fn spend(&self, steps: usize) -> bool;
+
+    /// How many may still be compared for this event.
+    fn left(&self) -> usize;
 }
 
 /// A checked filter.
@@ -296,6 +299,10 @@ impl Evaluate<NodeIx> for Subject<'_> {
 
     fn spend(&self, steps: usize) -> bool {
         self.around.spend(steps)
+    }
+
+    fn left(&self) -> usize {
+        self.around.left()
     }
 }
 

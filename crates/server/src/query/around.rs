@@ -61,6 +61,7 @@ impl Around for EventSurroundings<'_> {
         self.followed.set(self.followed.get().saturating_add(followed));
         is_in_view
     }
+
     fn begin(&self) {
         self.compared.set(0);
     }
@@ -70,5 +71,9 @@ impl Around for EventSurroundings<'_> {
         self.compared.set(compared);
         self.followed.set(self.followed.get().saturating_add(references(steps)));
         compared <= COMPARED_MAX
+    }
+
+    fn left(&self) -> usize {
+        COMPARED_MAX.saturating_sub(self.compared.get())
     }
 }

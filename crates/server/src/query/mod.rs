@@ -97,6 +97,12 @@ impl<'a> Access<'a> {
         self.follow(i64::try_from(value.heap_size() / COPIED_PER_REFERENCE).unwrap_or(i64::MAX));
     }
 
+    /// Number of characters that can be compared until the limit is exceeded.
+    fn left(&self) -> usize {
+        let left = self.followed_max.saturating_sub(self.followed.get()).saturating_add(1);
+        usize::try_from(left).unwrap_or(0).saturating_mul(COMPARED_PER_REFERENCE)
+    }
+
     /// Whether the limit of followed references is exceeded.
     fn is_exhausted(&self) -> bool {
         self.followed.get() > self.followed_max

@@ -261,4 +261,8 @@ impl Evaluate<NodeIx> for Subject<'_> {
         self.access.follow(super::references(steps));
         !self.access.is_exhausted()
     }
+
+    fn left(&self) -> usize {
+        self.access.left()
+    }
 }

@@ -84,7 +84,7 @@ impl Call {
             let inputs: Vec<Variant> = list.body.array()?;
             self.call_one(cx, caller, request, object_id, &method_id, inputs, reply);
             let bytes = (reply.len() + list.body.remaining()).abs_diff(before);
-            list.done(unit::ITEM, bytes);
+            list.done(unit::ITEM + cx.engine.take_owed(), bytes);
         }
         Ok(())
     }

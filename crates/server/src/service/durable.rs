@@ -17,8 +17,9 @@ use crate::session::{Session, SessionKey};
 use crate::subscription::SessionKey as EngineKey;
 use crate::subscription::journal::Identity;
 use std::sync::Arc;
-use taktwerk_schema::MonitoringMode;
-use taktwerk_types::{Decode, DecodeLimits, Encode, StatusCode, UaString};
+use taktwerk_schema::ids::method_ids;
+use taktwerk_schema::{CallMethodRequest, MonitoringMode};
+use taktwerk_types::{Decode, DecodeLimits, Encode, StatusCode, UaString, Variant};
 
 /// The status with which restoring fails.
 type Restored = Result<(), StatusCode>;
@@ -149,6 +150,9 @@ pub(super) fn answer_when_written(
 
 /// The first of the changed subscriptions that must be written.
 fn unwritten(cx: &Context<'_>, changes: Changes, key: SessionKey, request: &Request<'_>) -> Option<u32> {
+    if !cx.engine.has_durable() {
+        return None;
+    }
     let mut body = request.body.clone();
     let count = match changes {
         Changes::Nothing => 0,
@@ -157,9 +161,23 @@ fn unwritten(cx: &Context<'_>, changes: Changes, key: SessionKey, request: &Requ
             body.take(at).ok()?;
             body.array_len(4).ok()??
         }
+        Changes::Methods => body.array_len(8).ok()??,
     };
-    let mut ids = (0..count).map_while(|_| u32::decode(&mut body).ok());
-    ids.find_map(|id| cx.engine.must_write_changes(key.into(), id))
+    let mut ids = (0..count).map_while(|_| match changes {
+        Changes::Methods => CallMethodRequest::decode(&mut body).ok().map(|call| made_durable(&call)),
+        _ => u32::decode(&mut body).ok().map(Some),
+    });
+    ids.find_map(|id| cx.engine.must_write_changes(key.into(), id?))
+}
+
+/// The subscription that a call makes durable.
+fn made_durable(call: &CallMethodRequest) -> Option<u32> {
+    match call.input_arguments.first() {
+        Some(Variant::UInt32(id)) if call.method_id == method_ids::SERVER_SET_SUBSCRIPTION_DURABLE.into() => {
+            Some(*id)
+        }
+        _ => None,
+    }
 }
 
 /// Restores the settings of an item.

@@ -163,7 +163,9 @@ fn run(
         Handler::Session(handler) => handler(cx, &caller, request, reply),
         Handler::Engine(response, handler) => {
             let out = reply.begin_id(response, StatusCode::GOOD);
-            with_engine(cx, &caller, |context| handler(context, &mut request.body.clone(), out))?;
+            let result = with_engine(cx, &caller, |context| handler(context, &mut request.body.clone(), out));
+            cx.units -= cx.engine.take_owed();
+            result?;
             Ok(Outcome::Answered)
         }
         Handler::Open(_) | Handler::Unsupported => Err(unsupported),

@@ -510,9 +510,6 @@ pub(crate) fn delete_monitored_items(
     list::start(cx, caller, request, Cursor::Ids(Ids::DeleteMonitoredItems(subscription_id)), reply)
 }
 
-/// Number of items examined for links per work unit.
-const LOOKED_AT_PER_UNIT: usize = 8;
-
 impl Ids {
     pub(super) fn work(
         &mut self,
@@ -542,7 +539,7 @@ impl Ids {
                         })
                     }
                     Self::DeleteMonitoredItems(_) => context.engine.find_item(place, id).map(|index| {
-                        units += (context.engine.delete_item(index) / LOOKED_AT_PER_UNIT) as i64;
+                        units += (context.engine.delete_item(index) / unit::LOOKED_AT) as i64;
                         context.engine.journal(place, |out| Section::Deleted { item: id }.encode(out));
                     }),
                     Self::SetPublishingMode(enabled) => {

@@ -46,6 +46,8 @@ pub(crate) enum Changes {
     Subscription,
     /// Those whose ids are in a list, this many bytes after the RequestHeader.
     List(usize),
+    /// Those that its methods make durable.
+    Methods,
 }
 
 impl core::fmt::Debug for Service {
@@ -158,6 +160,11 @@ static ITEMS: OperationLimit = limit!(
     Some(v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_MONITORED_ITEMS_PER_CALL)
 );
 static SUBSCRIPTIONS: OperationLimit = limit!(monitored_items_per_call_max, None);
+/// Each may be a question to another shard. More than a session usually has.
+static TRANSFERS: OperationLimit = OperationLimit {
+    max: |limits| limits.monitored_items_per_call_max.min(1_000),
+    ..limit!(monitored_items_per_call_max, None)
+};
 
 const fn list(offset: usize, len_min: usize, limit: &'static OperationLimit) -> Option<Operations> {
     Some(Operations { at: ListAt::Offset(offset), len_min, lists: 1, limit })
@@ -212,7 +219,10 @@ static TABLE: [Service; 37] = [
     alone(session::<schema::ReadRequest>(C::Read, list(12, read::ITEM_LEN_MIN, &READ), read::read)),
     session::<schema::PublishRequest>(C::Publish, None, publish),
     alone(session::<schema::WriteRequest>(C::Write, list(0, 11, &WRITE), write::write)),
-    alone(session::<schema::CallRequest>(C::Call, list(0, 8, &CALL), call::call)),
+    Service {
+        changes: Changes::Methods,
+        ..alone(session::<schema::CallRequest>(C::Call, list(0, 8, &CALL), call::call))
+    },
     alone(session::<schema::BrowseRequest>(
         C::Browse,
         Some(Operations {
@@ -281,7 +291,7 @@ static TABLE: [Service; 37] = [
     ),
     session::<schema::TransferSubscriptionsRequest>(
         C::TransferSubscriptions,
-        list(0, 4, &SUBSCRIPTIONS),
+        list(0, 4, &TRANSFERS),
         transfer::transfer,
     ),
     session::<schema::RepublishRequest>(C::Republish, None, super::republish),

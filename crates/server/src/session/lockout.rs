@@ -173,7 +173,7 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// Starts an attempt.
     ///
-    /// It comes too early.
+    /// # Errors
     /// It comes too early.
     pub(crate) fn begin(
         shared: &Arc<Mutex<LockOut>>,

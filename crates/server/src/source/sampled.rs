@@ -73,11 +73,12 @@ impl Sampler {
             return sources.forget(self);
         }
         let Some(driver) = sources.driver() else { return };
-        self.ask(&driver);
-        // Completely missed intervals are skipped.
+        // Completely missed intervals are skipped. The next one is planned first: a source that panics loses one reading, and
+        // not all that follow.
         let next = (planned + self.interval).max(driver.now().instant);
         let sampler = Arc::clone(self);
         driver.at(next, Box::new(move || sampler.tick(next, run)));
+        self.ask(&driver);
     }
 
     fn ask(self: &Arc<Self>, driver: &Arc<dyn SourceDriver>) {

@@ -75,6 +75,20 @@ impl Asker for Single {
     }
 }
 
+/// Dropped when the source panics: whoever waits is answered, and the source can be asked again.
+struct Returning<'a> {
+    single: &'a Arc<Single>,
+    number: u64,
+}
+
+impl Drop for Returning<'_> {
+    fn drop(&mut self) {
+        if self.single.line.returned(self.number) {
+            self.single.answered(None);
+        }
+    }
+}
+
 impl ValueSource for Guarded {
     fn read(&self) -> SourceRead {
         let Self(single) = self;
@@ -95,7 +109,10 @@ impl ValueSource for Guarded {
                 return SourceRead::Now(lock(&single.state).lost(single.source.deadline(), now));
             }
         };
-        match single.source.read() {
+        let returning = Returning { single, number };
+        let read = single.source.read();
+        core::mem::forget(returning);
+        match read {
             SourceRead::Now(value) => {
                 if single.line.returned(number) {
                     single.answered(Some(value.clone()));

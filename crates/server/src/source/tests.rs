@@ -494,3 +494,36 @@ fn the_source_of_a_recorded_variable_is_read_without_clients() {
     assert_eq!(driver.waiting(), 0);
     assert!(lock(&driver.calls).is_empty(), "it is no longer sampled");
 }
+
+/// Counts its readings; the second one panics.
+#[derive(Debug)]
+struct PanicsOnce(Arc<AtomicUsize>);
+
+impl ValueSource for PanicsOnce {
+    fn read(&self) -> SourceRead {
+        assert_ne!(self.0.fetch_add(1, Ordering::Relaxed), 1, "a defect of the application");
+        SourceRead::Now(DataValue::new(1.0))
+    }
+}
+
+#[test]
+fn a_recorded_source_that_panics_is_read_again() {
+    let space = Arc::new(AddressSpace::with_recorder(1, 16, 64, "urn:test"));
+    space.set_history_store(Arc::new(MemoryStore::new(100)));
+    let id = NodeId::numeric(1, 1000);
+    let spec = NodeSpec::variable(id.clone(), QualifiedName::new(1, "V"), NodeId::numeric(0, 11), None);
+    let (parent, reference_type, kind) =
+        (NodeId::numeric(0, 85), NodeId::numeric(0, 35), NodeId::numeric(0, 63));
+    let under = Under { parent: &parent, reference_type: &reference_type, type_definition: Some(&kind) };
+    space.add_node(spec, under, UtcTime::from_ticks(1)).unwrap();
+    let readings = Arc::<AtomicUsize>::default();
+    space.set_source(&id, Arc::new(PanicsOnce(Arc::clone(&readings)))).unwrap();
+    let driver = Arc::<Manual>::default();
+    space.sources().start(Arc::clone(&driver) as Arc<dyn SourceDriver>);
+    let rule = Rule { interval: Duration::from_millis(100), ..Rule::default() };
+    space.historize(&id, false, rule, at_ms(0)).unwrap();
+    assert_eq!(readings.load(Ordering::Relaxed), 1);
+    assert!(catch_unwind(AssertUnwindSafe(|| driver.until(100))).is_err());
+    driver.until(1_000);
+    assert_eq!(readings.load(Ordering::Relaxed), 11);
+}

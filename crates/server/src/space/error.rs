@@ -32,6 +32,11 @@ pub enum NodeError {
     /// A table is full.
     #[error("too many nodes: the limit is {0}")]
     Full(usize),
+    /// A type has too many mandatory members for a client's instance.
+    #[error(
+        "the type has more than {0} mandatory members: add its instances in the server's program or a NodeSet"
+    )]
+    InstanceTooLarge(usize),
     /// The limit for nodes added by clients is reached.
     #[error(transparent)]
     Exhausted(#[from] crate::account::Exhausted),
@@ -55,7 +60,7 @@ impl NodeError {
             Self::ReferenceType(_) => StatusCode::BAD_REFERENCE_TYPE_ID_INVALID,
             Self::ReferenceExists(..) => StatusCode::BAD_DUPLICATE_REFERENCE_NOT_ALLOWED,
             Self::Exhausted(exhausted) => exhausted.status(),
-            Self::Full(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
+            Self::Full(_) | Self::InstanceTooLarge(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
             Self::NoHistoryStore => StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED,
             Self::Static(_) => StatusCode::BAD_USER_ACCESS_DENIED,
         }

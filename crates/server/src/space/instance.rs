@@ -15,6 +15,10 @@ use taktwerk_types::{Decode, DecodeLimits, Identifier, NodeId, QualifiedName, Ut
 /// Types nest only a few levels deep; the bound stops declarations that contain their own type.
 const INSTANCE_DEPTH_MAX: usize = 16;
 
+/// Maximum number of members of an instance that a client adds: nobody else can use the nodes meanwhile, and a type with two
+/// members of its own type has 2^16 of them. Takes some milliseconds.
+const CLIENT_INSTANCE_NODES_MAX: usize = 2_000;
+
 /// A child that a type declares for its instances (InstanceDeclaration, Part 3 §6.2.6).
 struct Member {
     declaration: NodeIx,
@@ -138,6 +142,9 @@ pub(super) fn add_members(
             add_members(nodes, child, &sources_of(nodes, &member), wanted, added, depth + 1, now)?;
             continue;
         }
+        if wanted.owner.is_some() && added.len() >= CLIENT_INSTANCE_NODES_MAX {
+            return Err(NodeError::InstanceTooLarge(CLIENT_INSTANCE_NODES_MAX));
+        }
         let id = child_id(nodes, &parent_id, name);
         let Some(spec) = copy_of(nodes, member.declaration, id.clone()) else { continue };
         let ix = nodes.add_owned(spec, wanted.owner, now)?;
@@ -201,7 +208,7 @@ fn coverage_of(nodes: &Nodes, at: NodeIx, sources: &[NodeIx], depth: usize) -> C
     found
 }
 
-/// Adds the mandatory members of an interface to an Object that lacks them. Returns the number of added nodes.
+/// Adds the mandatory members of an interface to an Object that lacks them.
 ///
 /// # Errors
 /// The limits of the owner. Nothing is added then.
@@ -211,7 +218,7 @@ pub(crate) fn apply_interface(
     interface: NodeIx,
     owner: Option<&Arc<Account>>,
     now: UtcTime,
-) -> Result<usize, NodeError> {
+) -> Result<(), NodeError> {
     let mut added = Vec::new();
     let result =
         add_members(nodes, object, &[interface], Wanted { optional: &[], owner }, &mut added, 0, now);
@@ -225,7 +232,7 @@ pub(crate) fn apply_interface(
         }
         return Err(error);
     }
-    Ok(added.len())
+    Ok(())
 }
 
 /// The BrowseName that a type recommends for its instances (DefaultInstanceBrowseName, Part 3 §4.10.3).

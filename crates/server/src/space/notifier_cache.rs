@@ -2,7 +2,6 @@
 //!
 //! Finding them means searching the References of the source and of all nodes above it: for a folder with 10 000
 //! alarms, 10 000 for each event. Entries are valid until the nodes change.
-//! alarms are 10 000 for each event. What was found holds until the nodes change.
 
 use super::NodeIx;
 use super::nodes::Nodes;

@@ -280,6 +280,11 @@ impl Engine {
         }
     }
 
+    /// Whether there is a durable subscription.
+    pub(crate) fn has_durable(&self) -> bool {
+        !self.durables.places.is_empty()
+    }
+
     /// Whether the response of a request that has changed this subscription of a session must wait, because the change
     /// is not written yet: the client would rely on items that are gone after a crash. Returns the position of the
     /// subscription.

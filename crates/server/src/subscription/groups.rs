@@ -88,6 +88,11 @@ impl Groups {
         }
     }
 
+    /// Number of groups with items.
+    pub(super) fn count(&self) -> usize {
+        self.by_interval.len()
+    }
+
     /// Number of groups with items, and the number allocated.
     #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {

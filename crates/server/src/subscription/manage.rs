@@ -206,6 +206,7 @@ impl Engine {
             }
             self.timers.push(first, Due::Publish(place));
             self.regroup_items(place, now);
+            self.forget_stale_timers();
         }
     }
 
@@ -249,7 +250,26 @@ impl Engine {
         }
     }
 
+    /// Removes deadlines of subscriptions and sampling groups that are gone or have another deadline now.
+    pub(super) fn forget_stale_timers(&mut self) {
+        let Self { timers, subscriptions, groups, by_id, .. } = self;
+        timers.retain(by_id.len() + groups.count(), |at, due| match due {
+            Due::Group(group) => groups.get(group).is_some_and(|group| group.armed && group.next == at),
+            Due::Publish(place) => {
+                let subscription = subscriptions.get(place as usize).and_then(Option::as_ref);
+                subscription.is_some_and(|subscription| subscription.next_publish == at)
+            }
+        });
+    }
+
+    /// Number of deadlines that are kept.
+    #[cfg(test)]
+    pub(crate) fn deadlines(&self) -> usize {
+        self.timers.len()
+    }
+
     pub(super) fn remove(&mut self, place: u32, responder: &mut dyn Responder) {
+        self.forget_stale_timers();
         self.release_held(place, responder);
         let Some(mut subscription) = self.subscriptions.get_mut(place as usize).and_then(Option::take) else {
             return;
@@ -538,6 +558,7 @@ impl Engine {
     }
 
     fn forget_item(&mut self, index: u32) {
+        self.forget_stale_timers();
         self.leave_group(index);
         if self.items.get(index as usize).is_some_and(|item| item.has(flag::ENABLED)) {
             self.stop_watching(index);

@@ -4,6 +4,7 @@ use super::Engine;
 use super::item::{EVERY_WRITE, Item, flag};
 use super::manage::id_of;
 use super::sample::Sample;
+use crate::work::unit;
 
 impl Engine {
     /// ResendData (Part 5 §9.2): the current value of every reporting item goes into the next message.
@@ -18,6 +19,7 @@ impl Engine {
         let Self { subscriptions, items, pages, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
         subscription.reset_lifetime();
+        self.owed += subscription.items.len() as i64 * unit::ITEM / 4;
         for at in 0..subscription.items.len() {
             let index = subscription.items[at];
             let Some(item) = items.get_mut(index as usize) else { continue };

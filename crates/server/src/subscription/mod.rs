@@ -69,7 +69,7 @@ use crate::limits::SubscriptionLimits;
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
 use crate::space::store::SlotStore;
-use crate::work::Work;
+use crate::work::{Work, unit};
 use durable::Durables;
 use event_items::EventItems;
 use groups::Groups;
@@ -141,6 +141,8 @@ pub(crate) struct Engine {
     jobs: VecDeque<SampleJob>,
     /// Work counters since the last call.
     work: Work,
+    /// Work units of the request in progress, beyond those of its operations.
+    owed: i64,
     /// The number of the last sampling job.
     last_job: u64,
     /// ConditionRefreshes in progress, and when the next one continues.
@@ -155,6 +157,16 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    /// Counts that a request has looked at many items.
+    fn owe_for_items(&mut self, count: usize) {
+        self.owed += (count / unit::LOOKED_AT) as i64;
+    }
+
+    /// The work units of the request in progress that depend on the number of items, and not on the request.
+    pub(crate) fn take_owed(&mut self) -> i64 {
+        core::mem::take(&mut self.owed)
+    }
+
     /// Work counters since the last call.
     pub(crate) fn take_work(&mut self) -> Work {
         core::mem::take(&mut self.work)
@@ -208,6 +220,7 @@ impl Engine {
             served: 0,
             jobs: VecDeque::new(),
             work: Work::default(),
+            owed: 0,
             last_job: 0,
             refreshes: Vec::new(),
             refresh_at: None,

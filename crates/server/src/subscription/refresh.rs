@@ -23,7 +23,7 @@ use taktwerk_types::{Instant, NodeId, StatusCode};
 const SLICE: usize = 256;
 /// Events created per slice, some 20 µs each.
 const EVENTS_PER_SLICE: usize = 8;
-/// Items that events are offered to per slice. One event is always offered to all.
+/// Items that events are offered to per slice.
 const ASKED_PER_SLICE: usize = 512;
 /// References followed per slice for the filters of the items.
 const FOLLOWED_PER_SLICE: usize = 4_000;
@@ -47,6 +47,9 @@ pub(super) struct Refresh {
     cursor: Option<usize>,
     /// Events of earlier conditions that did not fit into the queues: those of at most one condition.
     pending: VecDeque<Arc<Event>>,
+    /// Items that the first of these events must still be offered to, the last one first. Filters can be so expensive that
+    /// one event takes several slices.
+    unasked: Vec<u32>,
     charge: Charge,
     /// It begins when events up to this one have been taken from the shard's ring, because they were raised earlier.
     begins_behind: Option<u64>,
@@ -98,6 +101,7 @@ impl Engine {
             item,
             cursor: Some(0),
             pending: VecDeque::new(),
+            unasked: Vec::new(),
             charge,
             begins_behind,
             full_since: None,
@@ -144,15 +148,8 @@ impl Engine {
             // Only few items of a large subscription are event items.
             None => self.event_items.of(refresh.place).to_vec(),
         };
-        let targets: Vec<u32> = targets
-            .into_iter()
-            .filter(|index| {
-                let item = self.items.get(*index as usize);
-                item.is_some_and(|item| {
-                    item.has(flag::EVENTS) && item.has(flag::ENABLED) && item.subscription == refresh.place
-                })
-            })
-            .collect();
+        let targets: Vec<u32> =
+            targets.into_iter().filter(|index| self.is_refreshed(*index, refresh.place)).collect();
         if targets.is_empty() {
             return Progress::Done;
         }
@@ -191,18 +188,10 @@ impl Engine {
             });
             refresh.pending = events.into();
         }
-        let mut followed = 0;
-        for _ in 0..room.min(refresh.pending.len()) {
-            let Some(event) = refresh.pending.pop_front() else { break };
-            self.work.items_walked += targets.len() as u64;
-            for index in &targets {
-                followed += self.give_refreshed(*index, &event, space, now);
-            }
-            if followed > FOLLOWED_PER_SLICE {
-                break;
-            }
-        }
-        refresh.charge.resize_anyway(refresh.pending.iter().map(|event| event.size()).sum());
+        self.offer(refresh, &targets, room, space, now);
+        let unasked = refresh.unasked.capacity() * size_of::<u32>();
+        let pending = refresh.pending.iter().map(|event| event.size()).sum::<usize>();
+        refresh.charge.resize_anyway(pending + unasked);
         let has_room = targets.iter().all(|index| self.event_queue_room(*index) != Some(0));
         match (refresh.cursor, has_room) {
             (None, true) if refresh.pending.is_empty() => {
@@ -212,6 +201,40 @@ impl Engine {
             (_, true) => Progress::More,
             (_, false) => Progress::Full,
         }
+    }
+
+    /// Offers pending events to the items, until there is no more room in a queue or the slice is over.
+    fn offer(&mut self, refresh: &mut Refresh, targets: &[u32], room: usize, space: &AddressSpace, now: Now) {
+        let (mut asked, mut followed) = (0, 0);
+        for _ in 0..room {
+            let Some(event) = refresh.pending.front().cloned() else { break };
+            if refresh.unasked.is_empty() {
+                refresh.unasked = targets.iter().rev().copied().collect();
+            }
+            while let Some(index) = refresh.unasked.pop() {
+                if self.is_refreshed(index, refresh.place) {
+                    followed += self.give_refreshed(index, &event, space, now);
+                }
+                asked += 1;
+                if followed > FOLLOWED_PER_SLICE || asked >= ASKED_PER_SLICE {
+                    break;
+                }
+            }
+            if refresh.unasked.is_empty() {
+                refresh.pending.pop_front();
+            }
+            if followed > FOLLOWED_PER_SLICE || asked >= ASKED_PER_SLICE {
+                break;
+            }
+        }
+        self.work.items_walked += asked as u64;
+    }
+
+    /// Whether an item takes part in the refreshes of a subscription.
+    fn is_refreshed(&self, index: u32, place: u32) -> bool {
+        self.items.get(index as usize).is_some_and(|item| {
+            item.has(flag::EVENTS) && item.has(flag::ENABLED) && item.subscription == place
+        })
     }
 
     fn give_end(&mut self, targets: &[u32], space: &AddressSpace, now: Now) {

@@ -9,6 +9,7 @@ use super::item::{ItemExt, Trigger};
 use super::manage::{Revised, Settings, id_of};
 use crate::durable::marks::Marks;
 use crate::now::Now;
+use crate::work::unit;
 use taktwerk_types::TimestampsToReturn;
 use taktwerk_types::time::nanos_from_millis;
 
@@ -145,7 +146,9 @@ impl Engine {
     pub(super) fn regroup_items(&mut self, place: u32, now: Now) {
         let Some(subscription) = self.subscription(place) else { return };
         let publishing = nanos_from_millis(subscription.parameters.publishing_interval);
-        for at in 0..subscription.items.len() {
+        let count = subscription.items.len();
+        self.owe_for_items(count);
+        for at in 0..count {
             let index = self.subscription(place).and_then(|it| it.items.get(at).copied());
             let Some(index) = index else { return };
             let Some(item) = self.items.get(index as usize) else { continue };
@@ -165,6 +168,7 @@ impl Engine {
                 if is_at_publish { AT_PUBLISH | units(interval) } else { self.groups.enter(interval) };
             let waits = self.begin_change(index, group);
             self.end_change(index, group, waits, now);
+            self.owed += unit::ITEM;
         }
     }
 
@@ -186,6 +190,8 @@ impl Engine {
         let goes_on = item.group == EVERY_WRITE && group == EVERY_WRITE;
         // After it has entered the new group, so that its old group is not recreated if it is the same.
         self.groups.leave(core::mem::replace(&mut item.group, group));
+        self.forget_stale_timers();
+        let Some(item) = self.items.get_mut(index as usize) else { return };
         if !item.has(flag::ENABLED) || goes_on {
             return;
         }

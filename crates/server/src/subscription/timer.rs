@@ -1,7 +1,7 @@
 //! Deadlines of publishing cycles and sampling groups.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use taktwerk_types::Instant;
 
 /// A kind of deadline.
@@ -25,15 +25,19 @@ struct Bucket {
     taken: usize,
 }
 
+/// Number of stale entries that are always allowed.
+const STALE_MIN: usize = 1024;
 /// Number of buckets remembered by their instant; a power of two.
 const RECENT: usize = 64;
 
 /// All deadlines: a heap of instants, each with a bucket of deadlines. Subscriptions with one interval mostly share
 /// their phase ([`super::phase`]), so a thousand of them cost one heap entry per cycle instead of a thousand. Allocates
-/// only while growing. Entries are never removed early: the owner compares the instant from [`Timers::pop`] with its
-/// own deadline and drops stale entries.
+/// only while growing. The owner compares the instant from [`Timers::pop`] with its own deadline and drops stale entries.
+/// Clients decide how many become stale, and for how long they would remain: [`Timers::retain`] removes them.
 #[derive(Debug)]
 pub(crate) struct Timers {
+    /// Number of deadlines.
+    len: usize,
     /// Instants, with groups before cycles, and the number of the bucket.
     heap: BinaryHeap<Reverse<(Instant, bool, u32)>>,
     buckets: Vec<Bucket>,
@@ -45,7 +49,13 @@ pub(crate) struct Timers {
 
 impl Default for Timers {
     fn default() -> Self {
-        Self { heap: BinaryHeap::new(), buckets: Vec::new(), free: Vec::new(), recent: [u32::MAX; RECENT] }
+        Self {
+            len: 0,
+            heap: BinaryHeap::new(),
+            buckets: Vec::new(),
+            free: Vec::new(),
+            recent: [u32::MAX; RECENT],
+        }
     }
 }
 
@@ -55,6 +65,7 @@ impl Timers {
             Due::Group(group) => (false, group),
             Due::Publish(place) => (true, place),
         };
+        self.len += 1;
         // Instants are often multiples of large numbers; multiplication spreads their upper bits.
         let hash = (at.as_nanos() ^ u64::from(is_publish)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Some(recent) = self.recent.get_mut((hash >> (u64::BITS - RECENT.ilog2())) as usize) else {
@@ -78,6 +89,28 @@ impl Timers {
         self.heap.push(Reverse((at, is_publish, index)));
     }
 
+    /// Number of deadlines.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Removes stale and repeated entries if there are more of them than others. `live`: how many others there can be.
+    pub(crate) fn retain(&mut self, live: usize, is_due: impl Fn(Instant, Due) -> bool) {
+        if self.len <= STALE_MIN.saturating_add(live.saturating_mul(2)) {
+            return;
+        }
+        let mut kept = BTreeSet::new();
+        for bucket in self.buckets.iter().filter(|bucket| bucket.is_live) {
+            let due =
+                |number: &u32| if bucket.is_publish { Due::Publish(*number) } else { Due::Group(*number) };
+            let numbers = bucket.numbers.iter().skip(bucket.taken);
+            kept.extend(numbers.map(|number| (bucket.at, due(number))).filter(|(at, due)| is_due(*at, *due)));
+        }
+        *self = Self::default();
+        kept.into_iter().for_each(|(at, due)| self.push(at, due));
+    }
+
     /// The earliest deadline. If it is stale, the turn does nothing.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
@@ -99,6 +132,7 @@ impl Timers {
             self.heap.pop();
         }
         let number = number?;
+        self.len = self.len.saturating_sub(1);
         Some((at, if is_publish { Due::Publish(number) } else { Due::Group(number) }))
     }
 }
@@ -118,6 +152,28 @@ mod tests {
         assert_eq!(timers.pop(Instant::ZERO), None);
         let order: Vec<_> = core::iter::from_fn(|| timers.pop(at)).map(|(_, due)| due).collect();
         assert_eq!(order, [Due::Publish(2), Due::Group(9), Due::Publish(1)]);
+    }
+
+    #[test]
+    fn stale_and_repeated_entries_are_removed() {
+        let mut timers = Timers::default();
+        let at = |nanos| Instant::from_nanos(nanos);
+        for nanos in 0..100_000u64 {
+            // Each replaces the one before; every second one is for the same instant.
+            timers.push(at(nanos | 1), Due::Publish(7));
+            timers.push(at(1_000_000), Due::Group(3));
+            timers.retain(2, |instant, due| match due {
+                Due::Publish(place) => (instant, place) == (at(nanos | 1), 7),
+                Due::Group(group) => (instant, group) == (at(1_000_000), 3),
+            });
+            assert!(timers.len <= STALE_MIN + 4 && timers.buckets.len() <= STALE_MIN + 4);
+        }
+        let last =
+            core::iter::from_fn(|| timers.pop(at(2_000_000))).filter(|(instant, _)| *instant >= at(99_999));
+        let mut last: Vec<_> = last.map(|(_, due)| due).collect();
+        last.dedup();
+        assert_eq!(last, [Due::Publish(7), Due::Group(3)]);
+        assert_eq!(timers.len, 0);
     }
 
     #[test]

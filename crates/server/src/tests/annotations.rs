@@ -253,3 +253,34 @@ fn objects_with_recorded_events_show_what_is_recorded() {
     }
     assert_eq!(child(&server.space, &silent, "HistoricalEventFilter"), None);
 }
+
+#[test]
+fn the_property_of_a_clients_variable_is_one_of_its_nodes() {
+    use super::node_management::{add_one, delete, double};
+    let mut server = Server::with(|config| {
+        config.node_management = true;
+        config.limits.added_nodes_max = 3;
+    });
+    let store: Arc<dyn HistoryStore> = Arc::new(MemoryStore::new(10));
+    let mut client = server.session();
+    let mut recorded = |server: &mut Server, name: &str| {
+        let id = NodeId::string(1, name);
+        let node = double(id.clone(), object_ids::OBJECTS_FOLDER, name, 1.0);
+        let status = add_one(&mut client, server, node).status_code;
+        if status.is_good() {
+            let history = NodeHistory::new(Arc::clone(&store), server.space.node_key(&id));
+            server.space.set_history(&id, history, true, false, server.now.utc).unwrap();
+        }
+        (status, child(&server.space, &id, "Annotations").is_some())
+    };
+    assert_eq!(recorded(&mut server, "a"), (StatusCode::GOOD, true));
+    // The limit is reached: it is recorded without annotations.
+    assert_eq!(recorded(&mut server, "b"), (StatusCode::GOOD, false));
+    assert_eq!(recorded(&mut server, "c").0, StatusCode::BAD_RESOURCE_UNAVAILABLE);
+    assert_eq!(delete(&mut client, &mut server, &[NodeId::string(1, "a")]), [StatusCode::GOOD]);
+    let mut again = |name: &str| {
+        let node = double(NodeId::string(1, name), object_ids::OBJECTS_FOLDER, name, 1.0);
+        add_one(&mut client, &mut server, node).status_code
+    };
+    assert_eq!([again("d"), again("e"), again("f")].map(|status| status.is_good()), [true, true, false]);
+}

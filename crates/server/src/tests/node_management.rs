@@ -770,3 +770,38 @@ fn the_limit_of_operations_is_published() {
     let request = AddNodesRequest { request_header: client.header(), nodes_to_add };
     assert_eq!(client.call(&mut server, &request).unwrap_err(), StatusCode::BAD_TOO_MANY_OPERATIONS);
 }
+
+/// A type whose members are of its own type has instances without end.
+#[test]
+fn a_type_that_contains_itself_costs_what_it_adds_and_is_refused() {
+    let mut server = server();
+    let mut client = server.session();
+    let kind = NodeId::string(1, "Tree");
+    let item = AddNodesItem {
+        parent_node_id: expanded(object_type_ids::BASE_OBJECT_TYPE),
+        reference_type_id: r::HAS_SUBTYPE.into(),
+        node_class: NodeClass::OBJECT_TYPE,
+        type_definition: ExpandedNodeId::default(),
+        ..object(kind.clone(), "Tree")
+    };
+    assert_eq!(add_one(&mut client, &mut server, item).status_code, StatusCode::GOOD);
+    for name in ["Left", "Right"] {
+        let id = NodeId::string(1, name);
+        let part = AddNodesItem {
+            parent_node_id: expanded(kind.clone()),
+            reference_type_id: r::HAS_COMPONENT.into(),
+            type_definition: expanded(kind.clone()),
+            ..object(id.clone(), name)
+        };
+        assert_eq!(add_one(&mut client, &mut server, part).status_code, StatusCode::GOOD);
+        let rule = reference(id, r::HAS_MODELLING_RULE, object_ids::MODELLING_RULE_MANDATORY.into());
+        assert_eq!(refer(&mut client, &mut server, rule), StatusCode::GOOD);
+    }
+    let nodes = server.space.node_count();
+    server.shard.take_work();
+    let item = AddNodesItem { type_definition: expanded(kind), ..object(NodeId::string(1, "Oak"), "Oak") };
+    let refused = add_one(&mut client, &mut server, item);
+    assert_eq!(refused.status_code, StatusCode::BAD_RESOURCE_UNAVAILABLE);
+    assert_eq!(server.space.node_count(), nodes, "nothing remains");
+    assert!(server.shard.take_work().units >= 2_000 * 64);
+}

@@ -324,3 +324,17 @@ fn connections_without_a_session_are_evicted_on_any_shard() {
     assert!(pair.shards[0].shard.poll_transmit().is_some_and(|to| to == id), "it gets an Error message");
     assert_eq!(pair.shards[1].shard.connection_count(), 1);
 }
+
+/// Each operation can be a question to another shard.
+#[test]
+fn the_operations_of_a_transfer_are_limited() {
+    let mut pair = Pair::new();
+    let mut client = pair.shards[1].session();
+    let missing = pair.transfer(&mut client, 1, &vec![77; 1_000]);
+    assert!(missing.len() == 1_000 && missing.iter().all(|status| status.is_bad()));
+    let request = pair.ask(&mut client, 1, &vec![77; 1_001]);
+    pair.deliver();
+    client.drain(&mut pair.shards[1]);
+    let response = client.response::<TransferSubscriptionsResponse>(request).unwrap();
+    assert_eq!(response.unwrap_err(), StatusCode::BAD_TOO_MANY_OPERATIONS);
+}

@@ -745,3 +745,89 @@ fn work_is_counted() {
     assert!(work.items_walked >= 1);
     assert_eq!(server.shard.take_work(), crate::Work::default(), "it was taken");
 }
+
+/// One short request can be about all items of a subscription.
+#[test]
+fn requests_about_all_items_cost_as_much_as_their_items() {
+    const ITEMS: u32 = 4_000;
+    let mut server = with_variables(ITEMS);
+    let mut client = server.session();
+    let subscription_id = subscribe(&mut client, &mut server, NodeId::numeric(1, 1));
+    let item = |number| MonitoredItemCreateRequest {
+        item_to_monitor: values([number]).remove(0),
+        monitoring_mode: MonitoringMode::REPORTING,
+        requested_parameters: MonitoringParameters { sampling_interval: 400.0, ..Default::default() },
+    };
+    let request = CreateMonitoredItemsRequest {
+        request_header: client.header(),
+        subscription_id,
+        timestamps_to_return: TimestampsToReturn::BOTH,
+        items_to_create: (1..=ITEMS).map(item).collect(),
+    };
+    client.call(&mut server, &request).unwrap();
+    let units_of = |server: &mut Server, client: &mut Client, interval: f64| {
+        server.shard.take_work();
+        let request = schema::ModifySubscriptionRequest {
+            request_header: client.header(),
+            subscription_id,
+            requested_publishing_interval: interval,
+            requested_lifetime_count: 1000,
+            requested_max_keep_alive_count: 10,
+            ..Default::default()
+        };
+        client.call(server, &request).unwrap();
+        i64::try_from(server.shard.take_work().units).unwrap()
+    };
+    let items = i64::from(ITEMS);
+    assert!(units_of(&mut server, &mut client, 350.0) >= items / 8);
+    // Every item changes to another way of sampling.
+    assert!(units_of(&mut server, &mut client, 5_000.0) >= items * 16);
+    let resend = CallMethodRequest {
+        object_id: object_ids::SERVER.into(),
+        method_id: method_ids::SERVER_RESEND_DATA.into(),
+        input_arguments: vec![subscription_id.into()],
+    };
+    let methods_to_call = vec![resend; 100];
+    let request = CallRequest { request_header: client.header(), methods_to_call };
+    // What the changes cost is paid back first.
+    (0..100).for_each(|_| turn(&mut server, &mut client));
+    server.shard.take_work();
+    post(&mut client, &mut server, &request);
+    let work = server.shard.take_work();
+    assert!(work.suspensions > 0 && (work.units as i64) < 2 * TURN, "{work:?}");
+}
+
+/// Deadlines that are replaced again and again must not fill the memory until the last one is due.
+#[test]
+fn replaced_deadlines_are_forgotten() {
+    let mut server = with_variables(1);
+    let mut client = server.session();
+    let subscription_id = subscribe(&mut client, &mut server, NodeId::numeric(1, 1));
+    for step in 0..5_000u32 {
+        let request = schema::ModifySubscriptionRequest {
+            request_header: client.header(),
+            subscription_id,
+            requested_publishing_interval: f64::from(3_600_000 - step * 7),
+            requested_lifetime_count: 1000,
+            requested_max_keep_alive_count: 10,
+            ..Default::default()
+        };
+        client.call(&mut server, &request).unwrap();
+    }
+    for _ in 0..2_000 {
+        let create = schema::CreateSubscriptionRequest {
+            request_header: client.header(),
+            requested_publishing_interval: 3_600_000.0,
+            requested_lifetime_count: 1000,
+            requested_max_keep_alive_count: 10,
+            publishing_enabled: true,
+            ..Default::default()
+        };
+        let id = client.call(&mut server, &create).unwrap().subscription_id;
+        let delete =
+            DeleteSubscriptionsRequest { request_header: client.header(), subscription_ids: vec![id] };
+        client.call(&mut server, &delete).unwrap();
+    }
+    let deadlines = server.shard.context(None, server.now).engine.deadlines();
+    assert!(deadlines < 1_100, "{deadlines}");
+}

@@ -1,12 +1,11 @@
 //! Values or events that wait to be stored, oldest first.
 
-use super::{HistoryValue, NodeKey, Span, StoredEvent};
+use super::{HistoryValue, NodeKey, Order, ReadLimit, Span, StoredEvent};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 use taktwerk_server::account::HeapSize;
-use taktwerk_server::history::sort_values;
 
 /// An element of a queue.
 pub(super) trait Unstored {
@@ -69,6 +68,15 @@ impl<T: Unstored> Queue<T> {
         self.heap += one.heap();
         self.rest.push(one);
         self.since.get_or_insert(now);
+    }
+
+    /// [`Self::push`] for several, which have this many bytes of texts and arrays.
+    pub(super) fn push_all(&mut self, mut all: Vec<T>, heap: usize, now: Instant) {
+        if !all.is_empty() {
+            self.heap += heap;
+            self.rest.append(&mut all);
+            self.since.get_or_insert(now);
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -187,12 +195,14 @@ impl Index {
         *self = Self::default();
     }
 
-    /// The values of a Variable in a span, in order of time.
+    /// The values of a Variable in a span, in reading order, up to a limit. Of several values with the same time, the last.
     pub(super) fn find(
         &mut self,
         queue: &Queue<(NodeKey, HistoryValue)>,
         node: &NodeKey,
         span: Span,
+        order: Order,
+        limit: ReadLimit,
     ) -> Vec<HistoryValue> {
         for (at, (key, _)) in queue.iter().enumerate().skip(self.len) {
             match self.by_node.get_mut(key) {
@@ -202,10 +212,26 @@ impl Index {
         }
         self.len = queue.len();
         let places = self.by_node.get(node).map(Vec::as_slice).unwrap_or_default();
-        let values = places.iter().filter_map(|at| queue.get(*at)).map(|(_, value)| value);
-        let mut values: Vec<HistoryValue> =
-            values.filter(|value| span.contains(value.source)).cloned().collect();
-        sort_values(&mut values);
-        values
+        let values = places.iter().rev().filter_map(|at| queue.get(*at)).map(|(_, value)| value);
+        let mut values: Vec<&HistoryValue> = values.filter(|value| span.contains(value.source)).collect();
+        values.sort_by_key(|value| value.source);
+        values.dedup_by_key(|value| value.source);
+        if order == Order::Backward {
+            values.reverse();
+        }
+        copied(values.into_iter(), limit)
     }
+}
+
+/// Copies elements until a limit is reached: a queue can be much larger than what one read may return.
+fn copied<'a, T: HeapSize + Clone + 'a>(all: impl Iterator<Item = &'a T>, mut limit: ReadLimit) -> Vec<T> {
+    let mut copies = Vec::new();
+    for one in all {
+        if limit.is_reached() {
+            break;
+        }
+        limit.give(one);
+        copies.push(one.clone());
+    }
+    copies
 }

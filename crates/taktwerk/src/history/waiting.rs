@@ -5,7 +5,7 @@
 
 use super::counters::{RecorderCounters, UNANSWERED};
 use super::opener::HistoryOpener;
-use super::queue::{Index, Queue};
+use super::queue::{Index, Queue, Unstored as _};
 use super::{
     EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeHistory, NodeKey, Order,
     Perform, ReadLimit, Span, StoreError, StoredEvent,
@@ -102,14 +102,18 @@ impl WaitingStore {
 
     /// Queues values. `yield_now` lets other threads run.
     pub(super) fn queue(&self, values: impl Iterator<Item = (NodeKey, HistoryValue)>, yield_now: fn()) {
-        let now = Instant::now();
-        let mut queues = self.queues();
+        // Not with the lock: reads of clients take it, too, and this thread may have to wait for a processor.
+        let (mut all, mut heap) = (Vec::new(), 0);
         for (at, value) in values.enumerate() {
             if at % 1_024 == 0 {
                 yield_now();
             }
-            queues.values.push(value, now);
+            heap += value.heap();
+            all.push(value);
         }
+        let now = Instant::now();
+        let mut queues = self.queues();
+        queues.values.push_all(all, heap, now);
         self.bound(&mut queues, now);
     }
 
@@ -270,13 +274,14 @@ impl WaitingStore {
         Ok(store)
     }
 
-    /// The queued events of a node in a span, in reading order, behind `after`.
+    /// The queued events of a node in a span, in reading order, behind `after`, up to a limit.
     fn queued_events(
         &self,
         node: &NodeKey,
         span: Span,
         order: Order,
         mut after: Option<EventCursor>,
+        mut limit: ReadLimit,
     ) -> QueuedEvents {
         let queues = self.queues();
         let gone = queues.events.gone();
@@ -300,12 +305,18 @@ impl WaitingStore {
             });
             span.contains(cursor.time) && is_behind
         };
-        let mut events: Vec<_> =
-            numbered.filter(is_wanted).map(|(cursor, event)| (cursor, event.clone())).collect();
-        events.sort_by_key(|(cursor, _)| *cursor);
+        let mut wanted: Vec<_> = numbered.filter(is_wanted).collect();
+        wanted.sort_by_key(|(cursor, _)| *cursor);
         if order == Order::Backward {
-            events.reverse();
+            wanted.reverse();
         }
+        let mut is_within_limit = |event: &StoredEvent| {
+            let is_within_limit = !limit.is_reached();
+            limit.give(event);
+            is_within_limit
+        };
+        let wanted = wanted.into_iter().take_while(|(_, event)| is_within_limit(event));
+        let events = wanted.map(|(cursor, event)| (cursor, event.clone())).collect();
         QueuedEvents { events, after, gone }
     }
 }
@@ -337,17 +348,14 @@ impl HistoryStore for WaitingStore {
         out: &mut Vec<HistoryValue>,
     ) -> Result<(), StoreError> {
         // Before the store is read: a value that is stored in between is found twice, and never missed.
-        let mut queued = {
+        let queued = {
             let Queues { values, index, .. } = &mut *self.queues();
             let is_late = values.is_late(Instant::now(), LATE);
-            if is_late { index.find(values, node, span) } else { Vec::new() }
+            if is_late { index.find(values, node, span, order, limit) } else { Vec::new() }
         };
         let store = self.answering()?;
         if queued.is_empty() {
             return store.read(node, span, order, limit, out);
-        }
-        if order == Order::Backward {
-            queued.reverse();
         }
         let more = |after: Option<&HistoryValue>, limit: ReadLimit, found: &mut Vec<HistoryValue>| {
             let span = after.map_or(span, |after| span.behind(after.source, order));
@@ -427,7 +435,7 @@ impl HistoryStore for WaitingStore {
         limit: ReadLimit,
         out: &mut Vec<(EventCursor, StoredEvent)>,
     ) -> Result<(), StoreError> {
-        let QueuedEvents { events, after, gone } = self.queued_events(node, span, order, after);
+        let QueuedEvents { events, after, gone } = self.queued_events(node, span, order, after, limit);
         let store = self.answering()?;
         let more = |last: Option<&(EventCursor, StoredEvent)>, limit: ReadLimit, found: &mut Vec<_>| {
             let after = last.map(|(cursor, _)| *cursor).or(after);

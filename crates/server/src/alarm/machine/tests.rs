@@ -193,6 +193,31 @@ fn delays_ignore_short_changes() {
     assert_eq!(bench.wait(1), [Change::Inactive]);
 }
 
+/// Whoever refreshes or acknowledges meanwhile must not read what has not happened yet.
+#[test]
+fn a_delayed_change_keeps_the_message_until_it_happens() {
+    let mut bench = Bench::new(Rules { on_delay: 5_000.0, off_delay: 3_000.0, ..Rules::default() });
+    let message = |bench: &Bench| bench.machine.state().message.to_string();
+    let before = message(&bench);
+    let find = |bench: &mut Bench, active, text: &str| {
+        bench.seconds += 1;
+        let notes = bench.machine.found(finding(active, 500), text, at(bench.seconds));
+        assert!(bench.tell(notes).is_empty());
+    };
+    find(&mut bench, YES, "too hot");
+    assert_eq!(message(&bench), before);
+    find(&mut bench, NO, "normal");
+    assert_eq!((message(&bench), bench.wait(10)), (before.clone(), vec![]));
+    find(&mut bench, YES, "too hot");
+    assert_eq!(message(&bench), before);
+    assert_eq!(bench.wait(5), [Change::Active]);
+    assert_eq!(message(&bench), "too hot");
+    find(&mut bench, NO, "normal");
+    assert_eq!(message(&bench), "too hot");
+    assert_eq!(bench.wait(3), [Change::Inactive]);
+    assert_eq!(message(&bench), "normal");
+}
+
 #[test]
 fn a_higher_severity_must_be_acknowledged_again() {
     let mut bench = Bench::new(Rules::default());

@@ -49,31 +49,36 @@ pub(in super::super) fn work(
         let before = list.body.remaining();
         let item = AddNodesItem::decode(&mut list.body)?;
         let noted = cx.audit.notes_updates().then(|| AuditItem::of_node(&item));
-        let added = add(&mut space.write(), &caller.decisions, item, &mut plain_type, cx.now.utc);
-        let (status, id, count) = match added {
-            Ok((id, count)) => (StatusCode::GOOD, id, count),
-            Err(status) => (status, NodeId::NULL, 1),
+        let (added, count) = {
+            let mut nodes = space.write();
+            let before = nodes.additions();
+            let added = add(&mut nodes, &caller.decisions, item, &mut plain_type, cx.now.utc);
+            (added, nodes.additions() - before)
+        };
+        let (status, id) = match added {
+            Ok(id) => (StatusCode::GOOD, id),
+            Err(status) => (status, NodeId::NULL),
         };
         status.encode(reply.out());
         id.encode(reply.out());
         if let Some(item) = noted {
             note(cx, caller, request, status, id, || item);
         }
-        list.done(unit::NODE * count as i64, before - list.body.remaining());
+        list.done(unit::NODE * count.max(1) as i64, before - list.body.remaining());
         cx.shared.space().yield_to_readers();
     }
     space.raise_model_changes(cx.now.utc);
     Ok(())
 }
 
-/// Adds a node with the members of its type. Returns its id and the number of added nodes.
+/// Adds a node with the members of its type. Returns its id.
 fn add(
     nodes: &mut Nodes,
     decisions: &Decisions,
     item: AddNodesItem,
     plain_type: &mut Option<NodeIx>,
     now: UtcTime,
-) -> Result<(NodeId, usize), StatusCode> {
+) -> Result<NodeId, StatusCode> {
     let class = item.node_class;
     // The parent of a new node must exist on this server.
     let parent_id = local(nodes, &item.parent_node_id).ok_or(StatusCode::BAD_PARENT_NODE_ID_INVALID)?;
@@ -135,13 +140,13 @@ fn add(
     let status = |error: NodeError| error.status();
     match type_definition {
         Some(kind) if *plain_type != Some(kind) && has_mandatory_members(nodes, kind) => {
-            let added = add_instance(nodes, spec, under, &[], owner.as_ref(), now).map_err(status)?;
-            Ok((id, added.len()))
+            add_instance(nodes, spec, under, &[], owner.as_ref(), now).map_err(status)?;
+            Ok(id)
         }
         _ => {
             *plain_type = type_definition;
             add_under(nodes, spec, under, owner.as_ref(), now).map_err(status)?;
-            Ok((id, 1))
+            Ok(id)
         }
     }
 }

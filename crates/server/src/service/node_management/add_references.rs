@@ -39,10 +39,11 @@ pub(in super::super) fn work(
     while list.goes_on(reply)? {
         let before = list.body.remaining();
         let item = AddReferencesItem::decode(&mut list.body)?;
-        let added = add(&mut space.write(), &caller.decisions, &item, own_uri, cx.now.utc);
-        let (status, count) = match added {
-            Ok(count) => (StatusCode::GOOD, count),
-            Err(status) => (status, 0),
+        let (status, count) = {
+            let mut nodes = space.write();
+            let before = nodes.additions();
+            let added = add(&mut nodes, &caller.decisions, &item, own_uri, cx.now.utc);
+            (added.err().unwrap_or(StatusCode::GOOD), nodes.additions() - before)
         };
         status.encode(reply.out());
         let source = item.source_node_id.clone();
@@ -54,14 +55,14 @@ pub(in super::super) fn work(
     Ok(())
 }
 
-/// Adds a reference, and the members of an interface that its source lacks. Returns the number of added nodes.
+/// Adds a reference, and the members of an interface that its source lacks.
 fn add(
     nodes: &mut Nodes,
     decisions: &Decisions,
     item: &AddReferencesItem,
     own_uri: &str,
     now: UtcTime,
-) -> Result<usize, StatusCode> {
+) -> Result<(), StatusCode> {
     let source =
         known(nodes, decisions, &item.source_node_id).ok_or(StatusCode::BAD_SOURCE_NODE_ID_INVALID)?;
     let kind = constraints::reference_type(nodes, &item.reference_type_id)?;
@@ -111,18 +112,16 @@ fn add(
             return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED);
         }
     }
-    let mut count = 0;
     if nodes.is_subtype(kind, NodeIx::ns0(r::HAS_INTERFACE)) {
         // Interfaces have no interfaces (Part 3 §4.10.2).
         if !is_interface(nodes, to) || is_interface(nodes, from) {
             return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED);
         }
         if from_class == NodeClass::OBJECT {
-            count = apply(nodes, decisions, from, to, now)?;
+            apply(nodes, decisions, from, to, now)?;
         }
     }
-    nodes.add_client_reference(from, kind, to).map_err(|error| error.status())?;
-    Ok(count)
+    nodes.add_client_reference(from, kind, to).map_err(|error| error.status())
 }
 
 /// Gives an Object the mandatory members of an interface.
@@ -132,9 +131,9 @@ fn apply(
     object: NodeIx,
     interface: NodeIx,
     now: UtcTime,
-) -> Result<usize, StatusCode> {
+) -> Result<(), StatusCode> {
     match coverage(nodes, object, interface) {
-        Coverage::Complete => return Ok(0),
+        Coverage::Complete => return Ok(()),
         Coverage::Collision => return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED),
         Coverage::Incomplete => {}
     }

@@ -28,7 +28,11 @@ impl Nodes {
     ) -> Result<(), NodeError> {
         let property = match self.child(variable, &QualifiedName::new(0, ANNOTATIONS)) {
             Some(property) => property,
-            None if writable => self.add_annotations(variable, now)?,
+            None if writable => match self.add_annotations(variable, now) {
+                // The client's nodes are at their limit: the Variable is recorded without annotations.
+                Err(NodeError::Exhausted(_)) => return Ok(()),
+                added => added?,
+            },
             None => return Ok(()),
         };
         let mut access_level = AccessLevelType::HISTORY_READ.0;
@@ -55,7 +59,9 @@ impl Nodes {
         );
         // Who may not see the Variable does not see its annotations.
         spec.access = self.access().own(self.access_set(variable)).cloned().unwrap_or_default();
-        let property = self.add(spec, now)?;
+        // The Property of a client's Variable is another node of clients.
+        let owner = self.is_added(variable).then(|| self.added_account()).flatten();
+        let property = self.add_owned(spec, owner.as_ref(), now)?;
         self.add_reference(variable, NodeIx::ns0(reference_type_ids::HAS_PROPERTY), property, true)?;
         let kind = NodeIx::ns0(variable_type_ids::PROPERTY_TYPE);
         self.add_reference(property, NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION), kind, false)?;

@@ -41,7 +41,7 @@ impl Nodes {
     }
 
     /// Number of nodes added so far: as long as it is the same, a missing node is still missing.
-    pub(in crate::space) fn additions(&self) -> u64 {
+    pub(crate) fn additions(&self) -> u64 {
         self.additions
     }
 

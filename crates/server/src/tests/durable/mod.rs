@@ -123,13 +123,17 @@ fn create(client: &mut Client, server: &mut Server) -> u32 {
     client.call(server, &request).unwrap().subscription_id
 }
 
-fn make_durable(client: &mut Client, server: &mut Server, id: u32, hours: u32) -> CallMethodResult {
-    let what = CallMethodRequest {
+fn set_durable(id: u32, hours: u32) -> CallMethodRequest {
+    CallMethodRequest {
         object_id: object_ids::SERVER.into(),
         method_id: method_ids::SERVER_SET_SUBSCRIPTION_DURABLE.into(),
         input_arguments: vec![id.into(), hours.into()],
-    };
-    let request = CallRequest { request_header: client.header(), methods_to_call: vec![what] };
+    }
+}
+
+fn make_durable(client: &mut Client, server: &mut Server, id: u32, hours: u32) -> CallMethodResult {
+    let methods_to_call = vec![set_durable(id, hours)];
+    let request = CallRequest { request_header: client.header(), methods_to_call };
     client.call(server, &request).unwrap().results.remove(0)
 }
 

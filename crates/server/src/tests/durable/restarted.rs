@@ -296,6 +296,14 @@ fn changes_are_confirmed_when_they_are_written() {
     assert_eq!(answered(&mut client, &mut server, &delete), (false, true));
     // A refused change is no change.
     assert_eq!(answered(&mut client, &mut server, &delete), (true, true));
+    // A client relies on the answer that its subscription survives.
+    let calls =
+        [create(&mut client, &mut server), create(&mut client, &mut server)].map(|id| set_durable(id, 10));
+    let both = CallRequest { request_header: client.header(), methods_to_call: calls.to_vec() };
+    assert_eq!(answered(&mut client, &mut server, &both), (false, true));
+    let unknown =
+        CallRequest { request_header: client.header(), methods_to_call: vec![set_durable(9_999, 10)] };
+    assert_eq!(answered(&mut client, &mut server, &unknown), (true, true));
     // While the store fails, nobody waits for it.
     add_item(&mut client, &mut server, id, 100, 5);
     *store.is_full.lock().unwrap() = true;

@@ -112,6 +112,26 @@ fn reads_include_what_waits_for_a_failing_store() {
     assert_eq!(waiting.counters().problem(), None);
 }
 
+/// The queue can have hundreds of megabytes, and several clients can read it.
+#[test]
+fn a_read_copies_no_more_of_the_queue_than_it_may_return() {
+    let (mut queue, mut index) = (Queue::default(), Index::default());
+    for time in 0..1_000 {
+        queue.push(("a".into(), value(time, "x".repeat(1_000))), Instant::now());
+    }
+    queue.push(("a".into(), value(3, "last")), Instant::now());
+    let mut times = |order, limit| -> Vec<i64> {
+        let found = index.find(&queue, &"a".into(), Span::ALL, order, limit);
+        assert!(found.iter().all(|value| value.source.ticks() != 3 || value.value == "last".into()));
+        found.iter().map(|value| value.source.ticks()).collect()
+    };
+    assert_eq!(times(Order::Forward, ReadLimit::count(5)), [0, 1, 2, 3, 4]);
+    assert_eq!(times(Order::Backward, ReadLimit::count(2)), [999, 998]);
+    let few = times(Order::Forward, ReadLimit { count: usize::MAX, bytes: 5_000 });
+    assert!((4..=6).contains(&few.len()), "{few:?}");
+    assert_eq!(times(Order::Forward, ReadLimit::NONE).len(), 1_000);
+}
+
 /// A crash must not take back what clients have read.
 #[test]
 fn values_that_will_be_stored_soon_are_not_read_yet() {

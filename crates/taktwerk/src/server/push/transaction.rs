@@ -209,9 +209,12 @@ impl State {
     /// only the session that created it may end it (Part 12 §7.10.9, §7.10.11, which name no code for this). Clients would take
     /// Bad_SessionIdInvalid for the end of their own session.
     pub(super) fn end(&mut self, caller: &CallContext) -> Result<Transaction, StatusCode> {
+        if self.own(caller).is_none() {
+            // Not informed by Bad_TransactionPending, which is about another session.
+            self.no_changes()?;
+        }
         self.discarded.retain(|(session, _)| *session != caller.session_id);
         if self.own(caller).is_none() {
-            self.no_changes()?;
             return Err(StatusCode::BAD_NOTHING_TO_DO);
         }
         self.transaction.take().ok_or(StatusCode::BAD_NOTHING_TO_DO)
@@ -283,9 +286,13 @@ mod tests {
 
     fn pending(caller: &CallContext) -> Mutex<State> {
         let state = Mutex::new(State::default());
-        let change = Replacement::read(&TrustListDataType::default().encode_to_vec()).unwrap();
-        lock(&state).transaction(caller).unwrap().add_list(caller, Group::Users, change).unwrap();
+        change(&mut lock(&state), caller);
         state
+    }
+
+    fn change(state: &mut State, caller: &CallContext) {
+        let change = Replacement::read(&TrustListDataType::default().encode_to_vec()).unwrap();
+        state.transaction(caller).unwrap().add_list(caller, Group::Users, change).unwrap();
     }
 
     #[test]
@@ -344,8 +351,11 @@ mod tests {
             locked.discarded.push((ended.session, ended.life));
             let again = |locked: &mut State| locked.transaction(&caller).map(|_| ());
             assert_eq!(again(&mut locked), Err(StatusCode::BAD_INVALID_STATE));
-            assert!(locked.transaction(&other).is_ok());
+            change(&mut locked, &other);
+            // The transaction of another session says nothing about the caller's own.
+            assert_eq!(locked.end(&caller).map(|_| ()), Err(StatusCode::BAD_TRANSACTION_PENDING));
             locked.end(&other).unwrap();
+            assert_eq!(again(&mut locked), Err(StatusCode::BAD_INVALID_STATE));
             assert_eq!(locked.end(&caller).map(|_| ()), Err(StatusCode::BAD_NOTHING_TO_DO));
             assert_eq!(again(&mut locked), Ok(()));
         }

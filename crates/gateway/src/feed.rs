@@ -24,7 +24,7 @@ use crate::tag::{Access, Tag};
 use crate::value::Kind;
 use budget::{Budget, Outcome};
 use held::{Held, Quality};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk::BuildError;
 use taktwerk_net::clock::wall;
@@ -34,6 +34,7 @@ use telling::Telling;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use watching::Down;
+use writes::Queued;
 
 /// Writes queued for a source.
 const WRITES_MAX: usize = 1024;
@@ -47,12 +48,14 @@ struct Shared {
     held: Mutex<Vec<Held>>,
     /// Positions without a variable, to be used again. Locked after `held`.
     free: Mutex<Vec<usize>>,
+    /// The number of variables so far. Unlike positions, these numbers are not used again.
+    generations: AtomicU64,
     budget: Mutex<Budget>,
     down: Mutex<Down>,
     telling: Mutex<Telling>,
     /// Notified when a reading is queued and none was before.
     begins_to_wait: Notify,
-    writes: mpsc::Sender<Write>,
+    writes: mpsc::Sender<Queued>,
     name: Arc<str>,
     /// Whether the source runs. Variables added from then on were found by the source.
     is_running: AtomicBool,
@@ -89,13 +92,15 @@ impl Feed {
             taps: Mutex::new(taps),
             held: Mutex::default(),
             free: Mutex::default(),
+            generations: AtomicU64::new(0),
             budget: Mutex::new(budget),
             down: Mutex::default(),
             telling: Mutex::default(),
             begins_to_wait: Notify::new(),
             writes,
         }));
-        (feed, Writes(taken))
+        let shared = Arc::downgrade(&feed.0);
+        (feed, Writes { taken, shared })
     }
 
     /// The settings of the source.
@@ -159,10 +164,11 @@ impl Feed {
     pub fn add(&self, tag: &Tag, kind: Kind) -> Result<usize, BuildError> {
         let kind = tag.kind_for(kind);
         let position = self.next_position();
+        let generation = self.next_generation();
         let shared = Arc::downgrade(&self.0);
         let on_write = Arc::new(move |value: Variant| {
             let Some(shared) = shared.upgrade() else { return StatusCode::BAD_NO_COMMUNICATION };
-            Self(shared).accept(position, value)
+            Self(shared).accept_for((position, generation), value)
         });
         let is_found = self.0.is_running.load(Ordering::Relaxed);
         let interval = self.0.settings.interval;
@@ -170,7 +176,8 @@ impl Feed {
             self.0.plant.variable(&self.0.name, tag, kind, interval, is_found, on_write)?;
         // A value kept from an earlier feed expires like any other.
         let has_value = is_kept && !handle.get().status.unwrap_or_default().is_bad();
-        self.hold(tag, kind, Some(handle), if has_value { Quality::Fresh } else { Quality::Waiting })?;
+        let quality = if has_value { Quality::Fresh } else { Quality::Waiting };
+        self.hold(tag, kind, Some(handle), (quality, generation))?;
         Ok(position)
     }
 
@@ -178,6 +185,11 @@ impl Feed {
     fn next_position(&self) -> usize {
         let held = lock(&self.0.held);
         lock(&self.0.free).last().copied().unwrap_or(held.len())
+    }
+
+    /// The generation of the next variable.
+    fn next_generation(&self) -> u64 {
+        self.0.generations.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Removes a variable after a last reading. Its node stays until [`Self::add`] takes it over or [`Plant::delete_released`]
@@ -223,7 +235,7 @@ impl Feed {
     /// # Errors
     /// The feed is closed.
     pub fn add_without_variable(&self, tag: &Tag, kind: Kind) -> Result<(), BuildError> {
-        self.hold(tag, tag.kind_for(kind), None, Quality::Waiting)
+        self.hold(tag, tag.kind_for(kind), None, (Quality::Waiting, self.next_generation()))
     }
 
     fn hold(
@@ -231,7 +243,7 @@ impl Feed {
         tag: &Tag,
         kind: Kind,
         variable: Option<VariableHandle>,
-        quality: Quality,
+        (quality, generation): (Quality, u64),
     ) -> Result<(), BuildError> {
         let name: Arc<str> = tag.full_name().into();
         let mut all = lock(&self.0.held);
@@ -259,6 +271,7 @@ impl Feed {
             waits: None,
             is_queued: false,
             is_released: false,
+            generation,
         };
         held.tap_into(&lock(&self.0.taps));
         let free = lock(&self.0.free).pop();
@@ -286,14 +299,15 @@ impl Feed {
         }
     }
 
-    /// Accepts a write of a client. Returns its status.
-    pub(crate) fn accept(&self, position: usize, value: Variant) -> StatusCode {
+    /// Accepts a write of a client to the variable of a position and generation. Returns its status.
+    fn accept_for(&self, (position, generation): (usize, u64), value: Variant) -> StatusCode {
         if !self.0.statistics.is_connected() {
             return StatusCode::BAD_NO_COMMUNICATION;
         }
         let (kind, scaling) = match lock(&self.0.held).get(position) {
-            Some(held) => (held.kind, held.scaling),
-            None => return StatusCode::BAD_NODE_ID_UNKNOWN,
+            Some(held) if held.is_of(generation) => (held.kind, held.scaling),
+            // The source has removed the variable.
+            _ => return StatusCode::BAD_NO_COMMUNICATION,
         };
         let Some(value) = kind.coerce(value) else { return StatusCode::BAD_TYPE_MISMATCH };
         let value = match scaling {
@@ -303,10 +317,17 @@ impl Feed {
                 Err(status) => return status,
             },
         };
-        match self.0.writes.try_send(Write { position, value }) {
+        match self.0.writes.try_send(Queued { write: Write { position, value }, generation }) {
             Ok(()) => StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY,
             Err(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
         }
+    }
+
+    /// Writes the variable that has this position now, as a client would.
+    #[cfg(test)]
+    pub(crate) fn accept(&self, position: usize, value: Variant) -> StatusCode {
+        let generation = lock(&self.0.held).get(position).map(|held| held.generation);
+        generation.map_or(StatusCode::BAD_NODE_ID_UNKNOWN, |it| self.accept_for((position, it), value))
     }
 
     /// Stores the readings of one answer of the source. Beyond the rate limit, the newest reading of each tag is queued; readings

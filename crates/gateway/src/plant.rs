@@ -595,11 +595,12 @@ impl Plant {
         }
     }
 
-    /// Releases one variable.
+    /// Releases one variable or method.
     pub fn release_one(&self, name: &str) {
         if let Some(entry) = lock(&self.entries).get_mut(name).filter(|entry| entry.released.is_none()) {
             entry.released = Some(Instant::now());
             self.released.fetch_add(1, Ordering::Relaxed);
+            entry.what.disconnect();
         }
     }
 

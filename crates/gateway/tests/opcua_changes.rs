@@ -5,10 +5,14 @@
 mod stand;
 
 use stand::{MS, Stand};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use taktwerk::client::{Attribute, NewNode, Subscription};
 use taktwerk::{Client, RunningServer, Server};
 use taktwerk_types::{BuiltInType, DataValue, NodeId, QualifiedName, StatusCode, Variant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 fn source(url: &str, mirror: &str) -> String {
@@ -144,6 +148,70 @@ async fn added_nodes_appear_and_deleted_ones_go() {
     stand.value("up/Stays", 0.0).await;
     let source = stand.source("up");
     assert_eq!((source.statistics.connections, source.tags), (1, tags), "{source:?}");
+    stand.end().await;
+}
+
+/// A connection to a server whose answers can be held back.
+struct Slow {
+    address: SocketAddr,
+    is_held: watch::Sender<bool>,
+}
+
+impl Slow {
+    async fn to(server: &RunningServer) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, target) = (listener.local_addr().unwrap(), server.addresses()[0]);
+        let (is_held, held) = watch::channel(false);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let mut held = held.clone();
+                let (mut from_server, mut to_server) = TcpStream::connect(target).await.unwrap().into_split();
+                let (mut from_client, mut to_client) = client.into_split();
+                tokio::spawn(async move { copy(&mut from_client, &mut to_server).await });
+                tokio::spawn(async move {
+                    let mut bytes = [0; 1 << 16];
+                    while let Ok(count @ 1..) = from_server.read(&mut bytes).await {
+                        if held.wait_for(|is_held| !is_held).await.is_err()
+                            || to_client.write_all(&bytes[..count]).await.is_err()
+                        {
+                            break;
+                        }
+                    }
+                });
+            }
+        });
+        Self { address, is_held }
+    }
+}
+
+/// The new variable has the position of the deleted one in the source.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_to_a_deleted_variable_reaches_no_other_one() {
+    let (server, client) = line().await;
+    add(&client, [variable(20, "Deleted", 1.0).writable()]).await;
+    let slow = Slow::to(&server).await;
+    let text = source(&format!("opc.tcp://{}", slow.address), "ns=1;i=10") + "writable = true\n";
+    let stand = Stand::new(&text).await;
+    stand.until_there("up/Deleted").await;
+    stand.value("up/Deleted", 1.0).await;
+    client.delete_nodes([node(20)]).await.unwrap();
+    add(&client, [variable(21, "Added", 2.0).writable()]).await;
+    // The same message reports the changes, and the mirror browses soon after it.
+    stand.until("up/Deleted", is_unknown).await;
+    slow.is_held.send_replace(true);
+    sleep(600 * MS).await;
+    let is_accepted = stand.write("up/Deleted", 99.0).await.is_ok();
+    slow.is_held.send_replace(false);
+    stand.until_there("up/Added").await;
+    // A write to the new variable is carried out, after all earlier ones.
+    let end = Instant::now() + Duration::from_secs(20);
+    while stand.write("up/Added", 3.0).await.is_err() {
+        assert!(Instant::now() < end, "{:?}", stand.source("up"));
+        sleep(10 * MS).await;
+    }
+    stand.value("up/Added", 3.0).await;
+    let counted = stand.source("up").statistics;
+    assert_eq!((counted.writes, counted.write_errors), (1, u64::from(is_accepted)), "{counted:?}");
     stand.end().await;
 }
 

@@ -51,6 +51,8 @@ pub(super) struct Held {
     pub(super) is_queued: bool,
     /// Whether it has been removed and its position is free.
     pub(super) is_released: bool,
+    /// Distinguishes it from earlier and later variables of its position.
+    pub(super) generation: u64,
 }
 
 impl Held {
@@ -103,6 +105,11 @@ impl Held {
         if let Some(variable) = &self.variable {
             variable.set_with(value, status, time, utc);
         }
+    }
+
+    /// Whether it is the variable of this generation, and is not removed.
+    pub(super) fn is_of(&self, generation: u64) -> bool {
+        self.generation == generation && !self.is_released
     }
 
     /// Forgets its variable.

@@ -273,3 +273,24 @@ fn writes_are_scaled_back_bounded_and_refused_without_a_connection() {
     writes.discard(&feed);
     assert_eq!(feed.statistics().snapshot().write_errors, WRITES_MAX as u64);
 }
+
+#[test]
+fn a_write_does_not_reach_the_next_variable_of_its_position() {
+    let (_server, feed, mut writes, _variable) = feed("", "access = \"read-write\"");
+    let good = StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY;
+    let write = |name: &str, value: f64| feed.plant().write(name, value.into());
+    feed.connected();
+    assert_eq!(write("s/t", 1.0), good);
+    feed.release(0, None);
+    // The node is still there, and another one may take it over.
+    assert_eq!(write("s/t", 2.0), StatusCode::BAD_NO_COMMUNICATION);
+    let text = "[[source]]\n[[tag]]\nsource = \"s\"\nname = \"u\"\naccess = \"read-write\"\n";
+    let mut sections = Sections::parse(Path::new("g.toml"), text).unwrap();
+    let other = Tag::take(&mut sections.tags[0]).unwrap();
+    let position = feed.add(&other, Kind::scalar(BuiltInType::Double)).unwrap();
+    assert_eq!(position, 0, "the position is used again");
+    assert_eq!(write("s/u", 3.0), good);
+    assert_eq!(writes.try_next(), Some(Write { position, value: 3.0.into() }));
+    assert_eq!(writes.try_next(), None);
+    assert_eq!(feed.statistics().snapshot().write_errors, 1, "the write to the removed variable");
+}

@@ -264,3 +264,32 @@ async fn a_server_that_restarts_with_other_nodes_is_mirrored_anew() {
     stand.end().await;
     second.stop(Duration::ZERO);
 }
+
+/// A plant with a variable and a method of the same name: only one of them can be mirrored.
+fn twice_named(address: &str, has_method: bool) -> RunningServer {
+    let server = Server::builder().bind(address).anonymous().build().unwrap();
+    let plant = server.namespace("urn:example:plant").folder("Plant").unwrap();
+    let press = plant.object("Press").add().unwrap();
+    press.variable("Start", if has_method { 1.0 } else { 2.0 }).add().unwrap();
+    if has_method {
+        let method = press.method("Start").node_id(NodeId::numeric(plant.id().namespace_index, 7));
+        method.browse_name(QualifiedName::new(1, "Start")).handler(|_, (): ()| Ok(())).unwrap();
+    }
+    server.spawn().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_method_that_is_not_mirrored_deletes_no_other_node() {
+    let first = twice_named("127.0.0.1:0", true);
+    let address = first.addresses()[0].to_string();
+    let stand = Stand::new(&source(&first.url(), "nsu=urn:example:plant;s=Plant")).await;
+    stand.until_there("up/Press/Start").await;
+    stand.value("up/Press/Start", 1.0).await;
+    first.stop(Duration::ZERO);
+    let second = twice_named(&address, false);
+    stand.value("up/Press/Start", 2.0).await;
+    sleep(200 * MS).await;
+    stand.value("up/Press/Start", 2.0).await;
+    stand.end().await;
+    second.stop(Duration::ZERO);
+}

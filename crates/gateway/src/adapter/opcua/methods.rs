@@ -35,14 +35,16 @@ pub(super) fn add(
         let Some(signature) = signature(method.signature, bases, feed.plant(), translation) else { continue };
         let path: Vec<String> = core::iter::once(feed.settings().name.clone()).chain(method.path).collect();
         let name = path.iter().chain([&method.name]).map(String::as_str).collect::<Vec<_>>().join("/");
-        server.known_methods.insert((object.clone(), node.clone()), name);
+        let key = (object.clone(), node.clone());
         let passage = Arc::clone(&server.passage);
         let on_call: OnCall = Arc::new(move |inputs| {
             let (passage, object, node) = (Arc::clone(&passage), object.clone(), node.clone());
             Box::pin(async move { passage.call(&object, &node, inputs).await })
         });
-        if feed.add_method(&path, &method.name, signature, on_call).is_err() {
-            refused += 1;
+        match feed.add_method(&path, &method.name, signature, on_call) {
+            // Only then the node of this name is the method, and is deleted with it.
+            Ok(()) => drop(server.known_methods.insert(key, name)),
+            Err(_) => refused += 1,
         }
     }
     if refused > 0 {

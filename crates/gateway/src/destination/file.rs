@@ -1,7 +1,7 @@
 //! Files with one line per value: JSON or CSV.
 //!
-//! If the process is killed after writing a batch, the key in the last line identifies the last written record, so that no value
-//! is written twice.
+//! If the process is killed after writing a batch, the key in the last line of its queue identifies the last written record, so
+//! that no value is written twice. Several writers of a folder take turns: each locks it while it writes a batch.
 
 use super::block::Record;
 use super::settings::DestinationSettings;
@@ -10,15 +10,20 @@ use super::{Batch, Sink, Taken};
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use crate::value::to_json;
+use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use taktwerk_files::FileLock;
 
 /// Bytes at the end of a file that are searched for its last line.
 const TAIL: u64 = 1 << 20;
+/// How long a batch waits for another writer of the folder, and how often it looks.
+const TURN_MAX: Duration = Duration::from_secs(2);
+const TURN_EVERY: Duration = Duration::from_millis(10);
 const CSV_HEAD: &str = "key,time,received,tag,status,value\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +53,16 @@ struct FileSettings {
     format: Format,
     bytes_max: u64,
     sync: bool,
-    /// A write past its deadline continues in the background. The next write waits for it, and then finds its records. From the
-    /// first write on, the folder is locked: another writer would cut lines that this one is writing.
-    writing: Mutex<Option<FileLock>>,
+    /// A write past its deadline continues in the background. The next write waits for it, and then knows its records.
+    writing: Mutex<Writing>,
+}
+
+#[derive(Debug, Default)]
+struct Writing {
+    /// The queue and number of the last record written by this process.
+    last: Option<(String, u64)>,
+    /// Whether the log says that the file system has no locks.
+    is_warned: bool,
 }
 
 impl Files {
@@ -129,18 +141,22 @@ impl FileSettings {
     fn write(&self, batch: &Batch) -> io::Result<()> {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         std::fs::create_dir_all(&self.folder)?;
-        if writing.is_none() {
-            // Each format has its own files.
-            let lock = FileLock::of_folder(&self.folder, &format!("{}.lock", self.format.extension()))?;
-            if let Some(warning) = lock.warning(&self.folder) {
-                tracing::warn!("{warning}");
-            }
-            *writing = Some(lock);
+        // Another writer would cut lines that this one is writing. Not longer than for a batch: if a lease passes to another gateway,
+        // that one writes here. Declared before the files, so that they are closed before it is released.
+        let lock = self.turn()?;
+        if let (Some(warning), false) = (lock.warning(&self.folder), writing.is_warned) {
+            tracing::warn!("{warning}");
+            writing.is_warned = true;
         }
         let day = batch.records.first().map(|record| record.received.to_string()).unwrap_or_default();
         let day = day.split('T').next().unwrap_or_default();
         let (mut file, len) = self.open(day)?;
-        let mut written = last_number(&mut file, len, &batch.queue)?;
+        // If this write fails, the next one reads from the file how much of it was written.
+        let known = writing.last.take().filter(|(queue, _)| *queue == batch.queue);
+        let mut written = match known {
+            Some((_, number)) => Some(number),
+            None => last_number(&mut file, len, &batch.queue)?,
+        };
         if written.is_none() {
             // A new file: the last record is in the file before.
             let newest = newest(&self.folder, self.format)?;
@@ -158,7 +174,27 @@ impl FileSettings {
             self.line(batch, record, &mut out).map_err(io::Error::other)?;
         }
         file.write_all(&out)?;
-        if self.sync { file.sync_data() } else { Ok(()) }
+        if self.sync {
+            file.sync_data()?;
+        }
+        let last = batch.records.last().map(|record| record.number).max(written);
+        writing.last = last.map(|number| (batch.queue.clone(), number));
+        Ok(())
+    }
+
+    /// Locks the folder as soon as no other writer has it.
+    fn turn(&self) -> io::Result<FileLock> {
+        // Each format has its own files.
+        let name = format!("{}.lock", self.format.extension());
+        let end = Instant::now() + TURN_MAX;
+        loop {
+            match FileLock::of_folder(&self.folder, &name) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy && Instant::now() < end => {
+                    std::thread::sleep(TURN_EVERY);
+                }
+                lock => return lock,
+            }
+        }
     }
 }
 
@@ -255,17 +291,21 @@ mod tests {
         std::fs::read_to_string(settings.file("2026-01-02", 0)).unwrap()
     }
 
+    fn writer(folder: &Path, format: Format) -> FileSettings {
+        FileSettings {
+            folder: folder.to_owned(),
+            format,
+            bytes_max: 1 << 20,
+            sync: false,
+            writing: Mutex::default(),
+        }
+    }
+
     #[test]
     fn a_batch_that_is_sent_again_is_written_once() {
         for format in [Format::JsonLines, Format::Csv] {
             let folder = tempfile::tempdir().unwrap();
-            let settings = FileSettings {
-                folder: folder.path().to_owned(),
-                format,
-                bytes_max: 1 << 20,
-                sync: true,
-                writing: Mutex::default(),
-            };
+            let settings = FileSettings { sync: true, ..writer(folder.path(), format) };
             settings.write(&batch(1..4)).unwrap();
             let once = lines(&settings);
             settings.write(&batch(1..4)).unwrap();
@@ -284,37 +324,69 @@ mod tests {
         }
     }
 
-    /// Two writers would repair each other's lines. Their values wait in the queue of the second one.
+    /// Two gateways with leases, of which one polls the sources at a time, and both live on.
     #[test]
-    fn a_folder_has_one_writer_for_each_format() {
+    fn writers_of_a_folder_take_turns() {
         let folder = tempfile::tempdir().unwrap();
-        let of = |format| FileSettings {
-            folder: folder.path().to_owned(),
-            format,
-            bytes_max: 1 << 20,
-            sync: false,
-            writing: Mutex::default(),
-        };
+        let of = |format| writer(folder.path(), format);
         let (first, second, other) = (of(Format::JsonLines), of(Format::JsonLines), of(Format::Csv));
-        first.write(&batch(1..2)).unwrap();
-        let refused = second.write(&batch(2..3)).unwrap_err().to_string();
-        assert!(refused.contains("name the same folder"), "{refused}");
+        let theirs = |numbers| Batch { queue: "ffff".to_owned(), ..batch(numbers) };
+        for round in 0..3 {
+            first.write(&batch(round + 1..round + 2)).unwrap();
+            second.write(&theirs(round + 1..round + 2)).unwrap();
+            // Sent again, because the answer came too late.
+            first.write(&batch(round + 1..round + 2)).unwrap();
+        }
+        // Both at once.
+        std::thread::scope(|scope| {
+            scope.spawn(|| (4..50).for_each(|number| first.write(&batch(number..number + 1)).unwrap()));
+            scope.spawn(|| (4..50).for_each(|number| second.write(&theirs(number..number + 1)).unwrap()));
+        });
+        let all = lines(&first);
+        let keys = all.lines().map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["key"].as_str().unwrap().to_owned()
+        });
+        let mut keys: Vec<String> = keys.collect();
+        keys.sort_unstable();
+        let mut expected: Vec<String> =
+            (1..50).flat_map(|number| [format!("00ff-{number}"), format!("ffff-{number}")]).collect();
+        expected.sort_unstable();
+        assert_eq!(keys, expected);
         other.write(&batch(2..3)).unwrap();
-        drop(first);
-        second.write(&batch(2..3)).unwrap();
-        assert!(lines(&second).contains("00ff-2"));
+    }
+
+    /// Another writer would repair the line that is being written.
+    #[test]
+    fn a_folder_that_another_writer_keeps_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = writer(folder.path(), Format::JsonLines);
+        let lock = FileLock::of_folder(folder.path(), "jsonl.lock").unwrap();
+        let refused = settings.write(&batch(1..2)).unwrap_err().to_string();
+        assert!(refused.contains("is used by"), "{refused}");
+        assert!(!settings.file("2026-01-02", 0).exists());
+        drop(lock);
+        settings.write(&batch(1..2)).unwrap();
+        assert!(lines(&settings).contains("00ff-1"));
+    }
+
+    #[test]
+    fn the_lines_of_others_do_not_hide_the_last_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = writer(folder.path(), Format::JsonLines);
+        settings.write(&batch(1..4)).unwrap();
+        let path = settings.file("2026-01-02", 0);
+        let line = format!("{{\"key\":\"ffff-1\",\"value\":\"{}\"}}\n", "x".repeat(TAIL as usize));
+        std::fs::write(&path, lines(&settings) + &line).unwrap();
+        let settings = FileSettings { bytes_max: 1 << 30, ..settings };
+        settings.write(&batch(1..6)).unwrap();
+        assert_eq!(lines(&settings).matches("\"00ff-").count(), 5);
     }
 
     #[test]
     fn a_full_file_is_followed_by_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = FileSettings {
-            folder: folder.path().to_owned(),
-            format: Format::JsonLines,
-            bytes_max: 10,
-            sync: false,
-            writing: Mutex::default(),
-        };
+        let settings = FileSettings { bytes_max: 10, ..writer(folder.path(), Format::JsonLines) };
         settings.write(&batch(1..2)).unwrap();
         settings.write(&batch(1..2)).unwrap();
         settings.write(&batch(2..3)).unwrap();

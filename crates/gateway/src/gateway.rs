@@ -76,19 +76,33 @@ impl PreparedGateway {
         Self::within(config, namespace)
     }
 
-    /// Adds the nodes of a gateway to a namespace. The server may be running already.
+    /// Checks whether the nodes of a gateway can be added to a namespace. Adds none.
     ///
     /// # Errors
     /// As [`Self::new`].
+    pub fn check(config: &GatewayConfig, namespace: Namespace) -> Result<(), GatewayError> {
+        let plant = Plant::new(namespace);
+        for (tag, _) in config.sources.iter().flat_map(|source| variables(&source.tags)) {
+            plant.check(tag, &HashSet::new()).map_err(|error| failed(tag, error))?;
+        }
+        Ok(outlets::check(&[], &config.destinations)?)
+    }
+
+    /// Adds the nodes of a gateway to a namespace. The server may be running already.
+    ///
+    /// # Errors
+    /// As [`Self::new`]. No nodes are left then.
     pub fn within(config: GatewayConfig, namespace: Namespace) -> Result<Self, GatewayError> {
         let plant = Arc::new(Plant::new(namespace));
         let destinations = outlets::open(config.destinations, &[])?;
         let taps: Vec<_> = destinations.iter().map(Ready::tap).collect();
         let sources = config.sources.into_iter().map(|source| prepare(source, &plant, &taps));
+        // A later configuration may have the same names.
+        let sources = sources.collect::<Result<_, _>>().inspect_err(|_| plant.clear())?;
         Ok(Self {
             threads: config.threads,
             namespace: config.namespace,
-            sources: sources.collect::<Result<_, _>>()?,
+            sources,
             plant,
             destinations,
             lease: config.lease,
@@ -99,13 +113,14 @@ impl PreparedGateway {
     /// Starts the sources.
     ///
     /// # Errors
-    /// A thread cannot be started.
+    /// A thread cannot be started. No nodes are left then.
     pub fn start(self) -> Result<Gateway, GatewayError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(self.threads)
             .thread_name("taktwerk-gateway")
             .enable_all()
-            .build()?;
+            .build()
+            .inspect_err(|_| self.plant.clear())?;
         let start = |ready: Ready| ready.start(&runtime, &self.plant);
         let outlets: Vec<Outlet> = self.destinations.into_iter().map(start).collect();
         let leases = self.lease.as_ref().map(|_| Leases::default());

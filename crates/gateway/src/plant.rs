@@ -661,6 +661,15 @@ impl Plant {
         true
     }
 
+    /// Deletes all nodes and folders.
+    pub(crate) fn clear(&self) {
+        let entries = core::mem::take(&mut *lock(&self.entries));
+        self.released.store(0, Ordering::Relaxed);
+        self.delete(&entries.into_values().map(|entry| entry.node).collect::<Vec<_>>());
+        let folders = core::mem::take(&mut *lock(&self.folders));
+        self.namespace.delete_nodes(&folders.into_values().collect::<Vec<_>>());
+    }
+
     /// Deletes variables with their properties. Some may already be deleted by clients.
     fn delete(&self, variables: &[Node]) {
         // Remove alarms while their variables exist, so that clients that monitor them are notified.

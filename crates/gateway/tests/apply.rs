@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use taktwerk::Server;
 use taktwerk::client::Subscription;
-use taktwerk_gateway::{Applied, GatewayConfig, GatewayError};
+use taktwerk_gateway::{Applied, GatewayConfig, GatewayError, PreparedGateway};
 use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 use tokio::time::{sleep, timeout};
 
@@ -32,6 +32,43 @@ fn apply(stand: &mut Stand, text: &str) -> Result<Applied, GatewayError> {
     let config = GatewayConfig::parse(Path::new("g.toml"), text).unwrap();
     let config = config.unwrap_or_else(GatewayConfig::empty);
     tokio::task::block_in_place(|| stand.gateway.apply(config))
+}
+
+/// The nodes that were added before the name that is taken must not be in the way of the next configuration.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_first_configuration_leaves_no_nodes() {
+    let (one, two) = (Device::start(20), Device::start(20));
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let namespace = server.namespace("urn:taktwerk:gateway");
+    let taken = NodeId::string(namespace.index(), "b/line/Taken");
+    namespace.objects().variable("Taken", 1.0).node_id(taken).add().unwrap();
+    let server = server.spawn().unwrap();
+    let text = |name: &str| {
+        let tags = [
+            tag("a", "First", "holding:0", "path = \"a/line\""),
+            tag("a", "Second", "holding:1", ""),
+            tag("b", name, "holding:0", "path = \"b/line\""),
+        ];
+        [source(&one, "a", ""), source(&two, "b", ""), tags.concat()].concat()
+    };
+    let config = |text: &str| GatewayConfig::parse(Path::new("g.toml"), text).unwrap().unwrap();
+    let names = ["a", "a/line", "a/line/First", "a/Second", "b", "b/line"];
+    let is_there = |name: &&str| namespace.node(NodeId::string(namespace.index(), *name)).is_ok();
+    let refused = text("Taken");
+    for _ in 0..2 {
+        let checked = PreparedGateway::check(&config(&refused), namespace.clone());
+        assert!(matches!(checked, Err(GatewayError::Node { ref tag, .. }) if tag == "Taken"), "{checked:?}");
+        let error = PreparedGateway::within(config(&refused), namespace.clone()).unwrap_err();
+        assert!(matches!(error, GatewayError::Node { ref tag, .. } if tag == "Taken"), "{error}");
+        let left: Vec<_> = names.iter().filter(|name| is_there(name)).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    let mended = text("Free");
+    PreparedGateway::check(&config(&mended), namespace.clone()).unwrap();
+    let gateway = PreparedGateway::within(config(&mended), namespace.clone()).unwrap().start().unwrap();
+    assert!(names.iter().all(|name| is_there(&name)));
+    tokio::task::block_in_place(|| drop(gateway));
+    server.stop(Duration::ZERO);
 }
 
 /// The changes that a client receives for each node.

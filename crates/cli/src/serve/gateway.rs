@@ -93,7 +93,8 @@ mod imp {
                 )));
             }
             if let (None, Some(config)) = (&self.0, &config) {
-                let _ = running.namespace(&config.namespace);
+                let namespace = running.namespace(&config.namespace);
+                PreparedGateway::check(config, namespace).map_err(|error| explained(file, &error))?;
             }
             if let Some(gateway) = &self.0 {
                 let empty = GatewayConfig::empty();

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use taktwerk::{RunningServer, Server, Variable};
 use taktwerk_schema::ServerState;
+use taktwerk_types::StatusCode;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -23,7 +24,17 @@ struct Twin {
 }
 
 fn twin(address: &str, temperature: f64) -> Twin {
-    let server = Server::builder().bind(address).anonymous().build().unwrap();
+    limited_twin(address, temperature, u32::MAX)
+}
+
+/// A server that monitors at most so many items.
+fn limited_twin(address: &str, temperature: f64, items_max: u32) -> Twin {
+    let server = Server::builder().bind(address).anonymous();
+    let server = server.limits(|limits| {
+        let most = &mut limits.subscriptions.monitored_items_max;
+        *most = items_max.min(*most);
+    });
+    let server = server.build().unwrap();
     let plant = server.namespace("urn:example:plant").folder("Plant").unwrap();
     let boiler = plant.object("Boiler").add().unwrap();
     let temperature = boiler.variable("Temperature", temperature).add().unwrap();
@@ -158,5 +169,18 @@ async fn a_server_without_data_or_in_another_state_is_replaced() {
     let begin = Instant::now();
     second.server.shared().live().set_state(ServerState::SUSPENDED);
     switches(&stand, 1.0, begin).await;
+    stand.end().await;
+}
+
+/// Its value was read once, and nothing would say that it becomes old.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_variable_that_the_server_does_not_monitor_is_bad() {
+    let (first, second) = (limited_twin("127.0.0.1:0", 1.0, 1), twin("127.0.0.1:0", 2.0));
+    let stand = stand(&first.server.url(), &second.server.url()).await;
+    let too_many = StatusCode::BAD_TOO_MANY_MONITORED_ITEMS;
+    stand.until("up/Boiler/Setpoint", |value| value.status() == too_many).await;
+    sleep(200 * MS).await;
+    let setpoint = stand.read("up/Boiler/Setpoint").await;
+    assert_eq!(setpoint.status(), too_many, "{setpoint:?}");
     stand.end().await;
 }

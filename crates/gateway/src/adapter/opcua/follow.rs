@@ -173,6 +173,11 @@ impl Watched {
         self.positions.contains_key(&item) && self.dead.insert(item)
     }
 
+    /// The variables whose nodes the server does not monitor.
+    pub(super) fn refused(&self) -> HashSet<usize> {
+        self.dead.iter().filter_map(|item| self.positions.get(item)).copied().collect()
+    }
+
     /// Monitors nodes. `at` are the source and its target.
     pub(super) async fn add(
         &mut self,

@@ -107,7 +107,7 @@ async fn serve(
     let options = taktwerk::client::SubscriptionOptions::every(interval).keep_alive_count(keep_alive);
     let mut events = client.events();
     let is_redundant = server.remote.count() > 1;
-    let current = match is_redundant {
+    let mut current = match is_redundant {
         true => redundancy::current(client, &links, target).await?,
         false => Vec::new(),
     };
@@ -128,6 +128,9 @@ async fn serve(
     server.passage.open(client, Arc::new(links.translation.clone()));
     feed.connected();
     *served_since = Some(Instant::now());
+    // A value that the server does not monitor would seem current for ever.
+    let refused = watched.refused();
+    current.retain(|(position, _)| !refused.contains(position));
     if !current.is_empty() {
         feed.deliver(current);
     }

@@ -52,17 +52,19 @@ impl Parked {
         self.tags.contains_key(tag)
     }
 
-    /// Adds records.
-    pub(super) fn insert(
+    /// Adds records that are not parked already.
+    pub(super) fn insert<'a>(
         &mut self,
         connection: &Connection,
-        records: &[Record],
+        records: impl Iterator<Item = &'a Record>,
     ) -> Result<(), rusqlite::Error> {
-        let mut insert =
-            connection.prepare_cached("INSERT OR REPLACE INTO parked VALUES (?1, ?2, ?3, ?4)")?;
+        let mut insert = connection.prepare_cached("INSERT OR IGNORE INTO parked VALUES (?1, ?2, ?3, ?4)")?;
         for record in records {
             let body = block::encode_one(record);
-            insert.execute(params![record.number as i64, record.tag, record.received.ticks(), body])?;
+            let values = params![record.number as i64, record.tag, record.received.ticks(), body];
+            if insert.execute(values)? == 0 {
+                continue;
+            }
             *self.tags.entry(Arc::clone(&record.tag)).or_default() += 1;
             self.records += 1;
             self.bytes += body.len() as u64;

@@ -392,7 +392,9 @@ impl Queue {
         let mut guard = self.lock();
         let store = &mut *guard;
         let confirmed = store.confirmed;
-        // The last batch of a destination before it was changed may be confirmed late.
+        // The last batch of a destination before it was changed may be confirmed late, after the changed one has sent it, too. Its
+        // records are then confirmed or parked already, or no longer parked.
+        let parked = parked.iter().filter(|record| record.number > confirmed);
         let through = i64::try_from(through.max(confirmed)).unwrap_or(i64::MAX);
         let (removed, bytes) = store.change(|transaction, all| {
             // The first condition uses the key, so that a long backlog is not scanned for each batch.

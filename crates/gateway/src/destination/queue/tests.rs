@@ -100,6 +100,30 @@ fn numbers_of_records_lost_in_a_power_failure_are_not_reused() {
     }
 }
 
+/// A destination was changed while its last batch was sent, and both have sent it.
+#[test]
+fn a_batch_may_be_confirmed_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let now = UtcTime::from_ticks(100);
+    let older = Queue::open(&folder.path().join("q.db"), LIMITS).unwrap();
+    let newer = older.with_limits(LIMITS).unwrap();
+    older.append(&[block(0..4, 1)], now).unwrap();
+    let batch = older.front(10).unwrap().0.unwrap();
+    let parked = batch.records[..2].to_vec();
+    newer.confirm(4, &parked).unwrap();
+    older.confirm(4, &parked).unwrap();
+    let size = newer.size().unwrap();
+    assert_eq!((size.records, size.parked), (2, 2));
+    let batch = newer.front_parked(10).unwrap().0.unwrap();
+    assert_eq!(batch.records.len(), 2);
+    newer.confirm_parked(&batch, &HashSet::new()).unwrap();
+    assert_eq!(newer.size().unwrap(), Size::default());
+    // What was sent meanwhile is not parked again, behind newer values.
+    older.confirm(4, &parked).unwrap();
+    assert_eq!(newer.size().unwrap(), Size::default());
+    assert!(!newer.has_parked());
+}
+
 #[test]
 fn a_block_may_be_confirmed_in_parts() {
     let folder = tempfile::tempdir().unwrap();

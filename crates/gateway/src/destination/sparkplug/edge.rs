@@ -108,6 +108,11 @@ impl Edge {
         }
     }
 
+    /// Numbers the aliases of tags from here on. Aliases of another edge node with the same name then mean nothing here.
+    pub fn number_from(&mut self, first: u64) {
+        self.next_alias = first;
+    }
+
     /// Applies the broker's maximum packet size.
     pub fn limit(&mut self, payload_max: usize) {
         self.payload_max = payload_max;

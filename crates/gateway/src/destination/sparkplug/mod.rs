@@ -22,6 +22,8 @@ use name::Names;
 use session::{Job, Node};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
+use taktwerk_crypto::Entropy;
+use taktwerk_net::entropy::OsEntropy;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
@@ -70,7 +72,11 @@ impl SparkplugSink {
         // A returning node has the same client id. The broker then ends the old connection and publishes its death before the
         // birth of the new one.
         let broker = broker.named(format!("taktwerk-{group}-{node}"));
-        let edge = Edge::new(group, node, Names::new(levels), historical_after, broker.payload_max);
+        let mut edge = Edge::new(group, node, Names::new(levels), historical_after, broker.payload_max);
+        let obeys = fields.flag("commands")?.unwrap_or(false);
+        if obeys {
+            edge.number_from(first_alias());
+        }
         Ok(Self {
             node: Arc::new(Node {
                 broker,
@@ -79,7 +85,7 @@ impl SparkplugSink {
                 retry: settings.retry,
                 retry_max: settings.retry_max,
                 edge: Mutex::new(edge),
-                obeys: fields.flag("commands")?.unwrap_or(false),
+                obeys,
                 write: OnceLock::new(),
             }),
             device_levels: levels,
@@ -103,6 +109,14 @@ impl SparkplugSink {
         self.link = Some(link);
         result
     }
+}
+
+/// A random first alias. Hosts may send commands with the aliases of the last run until they have the new births. Below 2^53, because
+/// some programs keep numbers as Double.
+fn first_alias() -> u64 {
+    let mut random = [0; 4];
+    OsEntropy.fill(&mut random);
+    (u64::from(u32::from_be_bytes(random)) << 20) + 1
 }
 
 /// Takes a text that must be one level of a topic.
@@ -152,8 +166,12 @@ impl Sink for SparkplugSink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::destination::block::Record;
     use crate::fields::Sections;
+    use crate::sparkplug::payload::{Metric, Payload, Value};
+    use prost::Message as _;
     use std::path::Path;
+    use taktwerk_types::{StatusCode, UtcTime};
 
     fn sink(text: &str) -> Result<SparkplugSink, String> {
         let text = format!("[[destination]]\n{text}\n");
@@ -162,6 +180,39 @@ mod tests {
         let sink = SparkplugSink::take(&mut fields, &settings).map_err(|error| error.to_string())?;
         fields.finish().map_err(|error| error.to_string())?;
         Ok(sink)
+    }
+
+    /// A host that has not received the births of the restarted gateway sends commands with the aliases of those before.
+    #[test]
+    fn aliases_of_an_earlier_run_name_no_tag() {
+        let time = UtcTime::from_unix(Duration::from_secs(1_700_000_000));
+        let run = |tags: [&str; 2]| {
+            let sink = sink("url = \"mqtt://b\"\ngroup = \"G\"\nnode = \"E\"\ncommands = true").unwrap();
+            let record = |tag: &str| Record {
+                number: 1,
+                tag: tag.into(),
+                value: 1.5.into(),
+                status: StatusCode::GOOD,
+                time,
+                received: time,
+            };
+            let batch = Batch { queue: "q".to_owned(), records: tags.map(record).into(), is_last: true };
+            let told = sink.node.edge.lock().unwrap().tell(&batch, time);
+            let birth = Payload::decode(&*told.messages[1].payload).unwrap();
+            let aliases: Vec<u64> = birth.metrics.iter().filter_map(|metric| metric.alias).collect();
+            assert!(aliases.len() == 2 && aliases.iter().all(|alias| *alias < 1 << 53), "{aliases:?}");
+            (sink, aliases)
+        };
+        let (before, now) = (run(["L/A", "L/B"]), run(["L/B", "L/A"]));
+        for alias in &before.1 {
+            let metric = Metric { alias: Some(*alias), value: Some(Value::Double(2.5)), ..Metric::default() };
+            let payload = Payload { timestamp: Some(1), metrics: vec![metric], seq: None };
+            let obeys = |sink: &SparkplugSink| {
+                let edge = sink.node.edge.lock().unwrap();
+                edge.command(Some("L"), &payload)[0].is_ok()
+            };
+            assert!(obeys(&before.0) && !obeys(&now.0), "{:?} {:?}", before.1, now.1);
+        }
     }
 
     #[test]

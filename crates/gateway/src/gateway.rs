@@ -440,7 +440,8 @@ impl Drop for Gateway {
             let _ = thread.join();
         }
         for outlet in &self.outlets {
-            outlet.destination.flush();
+            let rest = outlet.destination.flush();
+            outlet.destination.lose(&rest);
         }
     }
 }

@@ -216,8 +216,17 @@ impl Replacement {
         taps.sort_by_key(|(position, _)| *position);
         tap_into(&taps.into_iter().map(|(_, tap)| tap).collect::<Vec<_>>());
         // Nothing arrives at the old taps any more, and the new ones are not stored yet: the order of values is kept.
-        going.iter().for_each(Destination::flush);
+        for it in &going {
+            let rest = it.flush();
+            // A full disk is often the reason for another queue.
+            match self.ready.iter().find(|ready| ready.destination.settings().name == it.settings().name) {
+                Some(newer) => newer.destination.take_over(rest),
+                None => it.lose(&rest),
+            }
+        }
         let ready = core::mem::take(&mut self.ready);
+        // The destinations before have sent some of what was in the queues when they were opened.
+        ready.iter().for_each(|it| it.destination.show_size());
         *running = staying.into_iter().chain(ready.into_iter().map(|it| it.start(runtime, plant))).collect();
         running.sort_by_key(|it| self.position(it.name()));
         let is_used = |queue: &Queue| running.iter().any(|it| it.destination.queue().is_in(queue.path()));
@@ -252,4 +261,105 @@ fn stop(runtime: &Runtime, going: Vec<Outlet>, grace: Duration) -> Vec<Destinati
         }
         stopped
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::destination::queue::{QueueLimits, WhenFull};
+    use crate::destination::settings::DestinationSettings;
+    use crate::destination::{Batch, Taken};
+    use crate::fault::Fault;
+    use futures_util::future::BoxFuture;
+    use std::path::Path;
+    use std::sync::Mutex;
+    use taktwerk::Server;
+    use taktwerk_types::{StatusCode, UtcTime};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Accepts everything, and keeps the values.
+    #[derive(Default, Clone)]
+    struct Takes(Arc<Mutex<Vec<Variant>>>);
+
+    impl Sink for Takes {
+        fn describe(&self) -> String {
+            "takes all".to_owned()
+        }
+
+        fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
+            self.0.lock().unwrap().extend(batch.records.iter().map(|record| record.value.clone()));
+            Box::pin(async { Ok(Taken::default()) })
+        }
+    }
+
+    fn config(name: &str, queue: &Path, sink: &Takes, fingerprint: u64) -> DestinationConfig {
+        let settings = DestinationSettings {
+            name: name.to_owned(),
+            include: Vec::new(),
+            tags_line: 0,
+            exclude: Vec::new(),
+            nodes: Vec::new(),
+            nodes_every: Duration::from_secs(1),
+            every: true,
+            queue: queue.to_owned(),
+            limits: QueueLimits {
+                bytes_max: 1 << 30,
+                age_max: None,
+                when_full: WhenFull::DropOldest,
+                parked_max: 100,
+                sync: false,
+            },
+            flush: MS,
+            batch_max: 100,
+            deadline: Duration::from_secs(60),
+            retry: MS,
+            retry_max: MS * 10,
+        };
+        DestinationConfig { settings, sink: Box::new(sink.clone()), line: 1, fingerprint }
+    }
+
+    #[test]
+    fn values_that_wait_for_a_full_disk_pass_to_the_next_queue() {
+        let folder = tempfile::tempdir().unwrap();
+        let (full, other) = (folder.path().join("full.db"), folder.path().join("other.db"));
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let plant = Arc::new(Plant::new(server.namespace("urn:test")));
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let sink = Takes::default();
+        let ready = open(vec![config("d", &full, &sink, 1)], &[]).unwrap();
+        let mut running: Vec<Outlet> = ready.into_iter().map(|it| it.start(&runtime, &plant)).collect();
+        running[0].destination.queue().execute(
+            "CREATE TRIGGER full BEFORE INSERT ON block BEGIN SELECT RAISE(ABORT, 'disk is full'); END",
+        );
+        let tapped = Tap::add(&running[0].destination.tap());
+        let (name, time): (Arc<str>, _) = ("T".into(), UtcTime::from_ticks(1));
+        for value in 0..5 {
+            tapped.push(&name, &value.into(), StatusCode::GOOD, (time, time), true);
+        }
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while running[0].destination.view().counters.errors == 0 {
+            assert!(std::time::Instant::now() < end, "the queue is full");
+            std::thread::sleep(MS);
+        }
+        let newer = Replacement::open(&running, vec![config("d", &other, &sink, 2)]).unwrap();
+        let left = newer.apply(&mut running, &runtime, &plant, 500 * MS, |_| {});
+        assert_eq!((left.len(), left[0].waiting), (1, 0));
+        while sink.0.lock().unwrap().len() < 5 {
+            assert!(std::time::Instant::now() < end, "{:?}", running[0].destination.view());
+            std::thread::sleep(MS);
+        }
+        assert_eq!(*sink.0.lock().unwrap(), (0..5).map(Variant::from).collect::<Vec<_>>());
+        // Without a destination of this name they are lost, and counted.
+        let gone = running[0].destination.clone();
+        gone.queue().execute(
+            "CREATE TRIGGER full BEFORE INSERT ON block BEGIN SELECT RAISE(ABORT, 'disk is full'); END",
+        );
+        let tapped = Tap::add(&gone.tap());
+        tapped.push(&name, &7.into(), StatusCode::GOOD, (time, time), true);
+        let newer = Replacement::open(&running, Vec::new()).unwrap();
+        newer.apply(&mut running, &runtime, &plant, 500 * MS, |_| {});
+        assert_eq!(gone.view().counters.overrun, 1);
+    }
 }

@@ -96,18 +96,29 @@ impl Destination {
         tracing::error!(destination = self.0.settings.name, %error, "cannot use the queue");
     }
 
-    fn show_size(&self) {
+    /// Counts what is in the queue. Blocks.
+    pub(crate) fn show_size(&self) {
         match self.0.queue.size() {
             Ok(size) => self.0.counters.set_queue(size),
             Err(error) => self.failed(&error),
         }
     }
 
-    /// Writes collected values to the queue for the last time. Blocks. What cannot be written is lost.
-    pub fn flush(&self) {
+    /// Writes collected values to the queue for the last time. Blocks. Returns those that cannot be written.
+    #[must_use]
+    pub fn flush(&self) -> Vec<Block> {
         self.append(self.0.tap.take());
-        let lost: u64 = self.0.tap.take().iter().map(|block| u64::from(block.count)).sum();
-        self.0.counters.add(Count::Overrun, lost);
+        self.0.tap.take()
+    }
+
+    /// Takes over values that this destination could not write with its earlier settings. Call it before [`Self::store`].
+    pub(crate) fn take_over(&self, blocks: Vec<Block>) {
+        self.0.tap.put_back(blocks);
+    }
+
+    /// Counts values as lost because they cannot be written.
+    pub(crate) fn lose(&self, blocks: &[Block]) {
+        self.0.counters.add(Count::Overrun, blocks.iter().map(|block| u64::from(block.count)).sum());
         self.look_for_losses();
     }
 

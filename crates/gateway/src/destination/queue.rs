@@ -261,7 +261,7 @@ impl Queue {
 
     /// Runs SQL in the file, such as to make it fail.
     #[cfg(test)]
-    pub(super) fn execute(&self, sql: &str) {
+    pub(crate) fn execute(&self, sql: &str) {
         self.lock().connection.execute_batch(sql).unwrap();
     }
 

@@ -303,7 +303,7 @@ mod imp {
                 queue_bytes_max: view.queue_bytes_max,
                 oldest: counted.oldest.map(millis),
                 sent: counted.sent,
-                dropped: counted.overrun + counted.evicted + counted.expired,
+                dropped: counted.overrun + counted.evicted + counted.expired + counted.damaged,
                 refused: counted.refused,
                 errors: counted.errors,
                 last_sent: counted.last_sent.map(millis),
@@ -384,7 +384,7 @@ mod imp {
         #[derive(Debug)]
         pub(super) struct DestinationMetrics(pub(super) Destinations);
 
-        const SENT_COUNTERS: [Column<Sent>; 8] = [
+        const SENT_COUNTERS: [Column<Sent>; 9] = [
             ("accepted_values", "Values written to the queue", |it| it.accepted as f64),
             ("sent_values", "Values that the destination has confirmed", |it| it.sent as f64),
             ("batches", "Batches that the destination has confirmed", |it| it.batches as f64),
@@ -393,6 +393,7 @@ mod imp {
             ("overrun_values", "Values dropped before they reached the queue", |it| it.overrun as f64),
             ("evicted_values", "Values dropped because the queue was full", |it| it.evicted as f64),
             ("expired_values", "Values dropped because they were too old", |it| it.expired as f64),
+            ("damaged_values", "Values whose block in the queue cannot be read", |it| it.damaged as f64),
         ];
 
         const SENT_GAUGES: [Column<Sent>; 5] = [

@@ -10,7 +10,7 @@ use taktwerk_types::UtcTime;
 /// The counters of a destination.
 #[derive(Debug, Default)]
 pub struct Counters {
-    counts: [AtomicU64; 8],
+    counts: [AtomicU64; 9],
     queued: AtomicU64,
     parked: AtomicU64,
     queued_bytes: AtomicU64,
@@ -45,6 +45,8 @@ pub enum Count {
     Evicted,
     /// [`Snapshot::expired`]
     Expired,
+    /// [`Snapshot::damaged`]
+    Damaged,
 }
 
 /// The counters of a destination at one moment.
@@ -66,6 +68,8 @@ pub struct Snapshot {
     pub evicted: u64,
     /// Values dropped because they expired.
     pub expired: u64,
+    /// Values dropped because their block in the queue file cannot be read.
+    pub damaged: u64,
     /// Values currently in the queue.
     pub queued: u64,
     /// Queued values that are parked: they wait for single variables of the destination while others are sent.
@@ -151,6 +155,7 @@ impl Counters {
             overrun: count(Count::Overrun),
             evicted: count(Count::Evicted),
             expired: count(Count::Expired),
+            damaged: count(Count::Damaged),
             queued: self.queued.load(Ordering::Relaxed),
             parked: self.parked.load(Ordering::Relaxed),
             queued_bytes: self.queued_bytes.load(Ordering::Relaxed),

@@ -235,7 +235,7 @@ impl Destination {
         match found {
             Ok((found, damaged)) => {
                 if damaged > 0 {
-                    self.0.counters.add(Count::Overrun, damaged);
+                    self.0.counters.add(Count::Damaged, damaged);
                     self.0.counters.note("the queue had blocks that cannot be read");
                 }
                 found

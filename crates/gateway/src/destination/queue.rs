@@ -108,6 +108,8 @@ struct Store {
     /// Size of all blocks in bytes.
     bytes: u64,
     parked: Parked,
+    /// Expired records that are not told in an [`Outcome`] yet.
+    expired: u64,
 }
 
 impl Store {
@@ -233,6 +235,7 @@ impl Queue {
             confirmed,
             records: waiting(first, records, confirmed),
             bytes: bytes as u64,
+            expired: 0,
         };
         Ok(Self { id, path: place(path), limits, store: Arc::new(Mutex::new(store)) })
     }
@@ -282,7 +285,7 @@ impl Queue {
         if let Some(limit) = oldest_time
             && store.parked.records() > 0
         {
-            outcome.expired = store.change(|transaction, parked| parked.expire(transaction, limit))?;
+            store.expired += store.change(|transaction, parked| parked.expire(transaction, limit))?;
         }
         let (mut next, mut records, mut bytes) = (store.next, store.records, store.bytes);
         let confirmed = store.confirmed;
@@ -335,6 +338,7 @@ impl Queue {
         }
         transaction.commit()?;
         (store.next, store.records, store.bytes) = (next, records, bytes);
+        outcome.expired += core::mem::take(&mut store.expired);
         Ok(outcome)
     }
 

@@ -279,3 +279,20 @@ fn parked_records_expire_take_space_and_may_be_damaged() {
     let outcome = queue.append(&[of_tag("B", 0..3), of_tag("B", 3..100)], UtcTime::from_ticks(1)).unwrap();
     assert_eq!((outcome.accepted, outcome.evicted), (0, 100), "{bytes}");
 }
+
+#[test]
+fn expired_records_are_told_when_the_disk_has_room_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = QueueLimits { age_max: Some(Duration::from_secs(1)), ..LIMITS };
+    let queue = Queue::open(&folder.path().join("q.db"), limits).unwrap();
+    queue.append(&[block(0..2, 1)], UtcTime::from_ticks(1)).unwrap();
+    let records = queue.front(10).unwrap().0.unwrap().records;
+    queue.confirm(2, &records).unwrap();
+    let later = 100_000_000;
+    queue
+        .execute("CREATE TRIGGER full BEFORE INSERT ON block BEGIN SELECT RAISE(ABORT, 'disk is full'); END");
+    queue.append(&[block(2..3, later)], UtcTime::from_ticks(later)).unwrap_err();
+    queue.execute("DROP TRIGGER full");
+    let outcome = queue.append(&[block(2..3, later)], UtcTime::from_ticks(later)).unwrap();
+    assert_eq!(outcome, Outcome { accepted: 1, expired: 2, ..Outcome::default() });
+}

@@ -160,3 +160,16 @@ async fn a_full_disk_is_survived_and_losses_are_told() {
     assert!(seen.overrun > 0, "{seen:?}");
     assert!(seen.loss.unwrap().contains("the queue cannot be written"));
 }
+
+/// It is no sign of a full disk.
+#[test]
+fn blocks_that_cannot_be_read_are_counted_on_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let sql = "UPDATE block SET body = x'0102'";
+    let (sending, _) = sending(folder.path(), false, sql);
+    assert!(sending.destination.front(10).is_none());
+    sending.destination.store_once();
+    let seen = sending.destination.view().counters;
+    assert_eq!((seen.damaged, seen.overrun, seen.loss), (3, 0, None));
+    assert!(seen.last_error.unwrap().contains("cannot be read"));
+}

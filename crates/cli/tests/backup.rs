@@ -94,6 +94,27 @@ fn a_running_server_is_backed_up_and_runs_elsewhere() {
 }
 
 #[test]
+fn a_directory_of_nodesets_is_restored_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    fs::create_dir_all(old.join("sets")).unwrap();
+    fs::write(old.join("sets/a.xml"), "<UANodeSet/>").unwrap();
+    let config = old.join("server.toml");
+    let text_of = "[server]\nnodesets = [\"sets\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
+    fs::write(&config, text_of).unwrap();
+    let archive = folder.path().join("backup.tar.gz");
+    let (code, said) = run(&["backup", text(&config), text(&archive)]);
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = run(&["restore", text(&archive), text(&new)]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(fs::read_to_string(new.join("sets/a.xml")).unwrap(), "<UANodeSet/>");
+    // And again over the restored one, where the directory exists.
+    let (code, said) = run(&["restore", text(&archive), text(&new), "--force"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(new.join("sets.before-restore/a.xml").exists());
+}
+
+#[test]
 fn existing_files_are_moved_aside_only_with_force() {
     let folder = tempfile::tempdir().unwrap();
     let config = installation(folder.path(), CONFIG);
@@ -365,31 +386,113 @@ fn archives_cannot_write_to_unexpected_paths() {
     assert_eq!(fs::read(&victim).unwrap(), b"fine");
 }
 
+/// Its configuration names a directory elsewhere, of which it has no files.
+#[test]
+fn archives_cannot_move_directories_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, target) = (folder.path().join("forged.tar.gz"), folder.path().join("target"));
+    let (victim, database) = (folder.path().join("victim"), folder.path().join("victim.db"));
+    fs::create_dir(&victim).unwrap();
+    fs::write(victim.join("key"), "x").unwrap();
+    fs::write(&database, "x").unwrap();
+    let config = format!(
+        "[security]\npolicies = []\nnone = true\npki = {:?}\n[identities]\nanonymous = true\n[history]\nfile = {database:?}\n",
+        text(&victim)
+    );
+    let manifest =
+        serde_json::json!({ "Version": 1, "Program": "0", "Configuration": "server.toml", "Files": [] });
+    forged(&archive, &config, &manifest, &[]);
+    for more in [&["--force"][..], &["--force", "--outside"]] {
+        let (code, said) = run(&[&["restore", text(&archive), text(&target)], more].concat());
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(fs::read(victim.join("key")).unwrap(), b"x");
+        assert_eq!(fs::read(&database).unwrap(), b"x");
+    }
+    // With files of it, only with permission.
+    let entry = serde_json::json!({
+        "Setting": "security.pki", "Path": text(&victim), "Inner": "own", "Mode": 0o600, "Len": 4,
+    });
+    let manifest =
+        serde_json::json!({ "Version": 1, "Program": "0", "Configuration": "server.toml", "Files": [entry] });
+    forged(&archive, &config, &manifest, &["fine"]);
+    let (code, said) = run(&["restore", text(&archive), text(&target), "--force"]);
+    assert!(code == 2 && said.contains("--outside"), "{said}");
+    assert_eq!(fs::read(victim.join("key")).unwrap(), b"x");
+    let (code, said) = run(&["restore", text(&archive), text(&target), "--force", "--outside"]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(fs::read(victim.join("own")).unwrap(), b"fine");
+    assert_eq!(fs::read(folder.path().join("victim.before-restore/key")).unwrap(), b"x");
+}
+
+/// A directory in which nothing can be renamed comes after one that can be moved.
+#[test]
+fn a_restore_that_cannot_move_everything_moves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, target) = (folder.path().join("forged.tar.gz"), folder.path().join("target"));
+    // The name of the copy would be too long.
+    let long = "z".repeat(250);
+    let config = format!(
+        "[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n[headroom]\ncalibration = \"{long}\"\n"
+    );
+    let entry =
+        serde_json::json!({ "Setting": "headroom.calibration", "Path": long, "Mode": 0o644, "Len": 4 });
+    let manifest =
+        serde_json::json!({ "Version": 1, "Program": "0", "Configuration": "server.toml", "Files": [entry] });
+    forged(&archive, &config, &manifest, &["fine"]);
+    fs::create_dir_all(target.join("pki/own")).unwrap();
+    fs::write(target.join(&long), "old").unwrap();
+    let (code, said) = run(&["restore", text(&archive), text(&target), "--force"]);
+    assert!(code != 0 && said.contains("nothing was restored"), "{code} {said}");
+    assert!(target.join("pki/own").is_dir(), "{said}");
+    assert_eq!(fs::read(target.join(&long)).unwrap(), b"old");
+}
+
+/// The manifest claims the largest length that there is.
+#[test]
+fn archives_with_a_false_length_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, target) = (folder.path().join("forged.tar.gz"), folder.path().join("target"));
+    let config = "[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
+    let entry = serde_json::json!({
+        "Setting": "security.pki", "Path": "pki", "Inner": "own", "Mode": 0o600, "Len": u64::MAX,
+    });
+    let manifest =
+        serde_json::json!({ "Version": 1, "Program": "0", "Configuration": "server.toml", "Files": [entry] });
+    forged(&archive, config, &manifest, &["evil"]);
+    let (code, said) = run(&["restore", text(&archive), text(&target)]);
+    assert!(code == 2 && said.contains("another length"), "{code} {said}");
+}
+
 /// Whatever an archive says, restored files have no more permissions than those that the program makes.
 #[test]
 fn archives_cannot_give_away_permissions() {
     let folder = tempfile::tempdir().unwrap();
     let (archive, target) = (folder.path().join("forged.tar.gz"), folder.path().join("target"));
-    let config = "[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\nclear_passwords = true\nusers_file = \"users.toml\"\n\
-                  [headroom]\ncalibration = \"model.json\"\n[history]\nfile = \"history.db\"\n";
-    let files = [
+    let mut config = "[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\nclear_passwords = true\nusers_file = \"users.toml\"\n\
+                  [headroom]\ncalibration = \"model.json\"\n[history]\nfile = \"history.db\"\n".to_owned();
+    let mut files = vec![
         ("headroom.calibration", "model.json", None, 0o755),
         ("identities.users_file", "users.toml", None, 0o700),
         ("history.file", "history.db", None, 0o700),
         ("security.pki", "pki", Some("own/private/key.pem"), 0o700),
         ("security.pki", "pki", Some("own/certs/own.der"), 0o755),
     ];
-    let entries = files.map(|(setting, path, inner, _)| {
+    if cfg!(feature = "gateway") {
+        config += "[[destination]]\nname = \"d\"\ntype = \"mqtt\"\nkey_file = \"own.key\"\n";
+        files.push(("destination.key_file", "own.key", None, 0o700));
+    }
+    let entries = files.iter().map(|(setting, path, inner, _)| {
         let mut entry = serde_json::json!({ "Setting": setting, "Path": path, "Mode": 0o7777, "Len": 4 });
         if let Some(inner) = inner {
-            entry["Inner"] = inner.into();
+            entry["Inner"] = (*inner).into();
         }
         entry
     });
+    let entries: Vec<_> = entries.collect();
     let manifest = serde_json::json!({
         "Version": 1, "Program": "0", "Configuration": "server.toml", "Files": entries,
     });
-    forged(&archive, config, &manifest, &["fine"; 5]);
+    forged(&archive, &config, &manifest, &vec!["fine"; files.len()]);
     let (code, said) = run(&["restore", text(&archive), text(&target)]);
     assert_eq!(code, 0, "{said}");
     for (_, path, inner, most) in files {

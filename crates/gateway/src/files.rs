@@ -7,6 +7,8 @@ use taktwerk_config::{FileKind, NamedFile};
 
 /// The end of the names of all settings for files with secrets and certificates: `password_file`, `ca_file` …
 const SECRET: &str = "_file";
+/// The ends of those that everybody may read.
+const PUBLIC: [&str; 2] = ["ca_file", "certificate_file"];
 
 /// Settings of sources that name files. The type is empty if all types have the setting.
 const OF_SOURCES: &[(&str, &str, FileKind)] = &[
@@ -86,7 +88,8 @@ fn add(files: &mut Vec<NamedFile>, section: &str, fields: &Fields, settings: &[(
         }
     };
     for key in fields.keys().filter(|key| key.ends_with(SECRET)) {
-        add(key, text(key), FileKind::File);
+        let is_public = PUBLIC.iter().any(|end| key.ends_with(end));
+        add(key, text(key), if is_public { FileKind::File } else { FileKind::Private });
     }
     for (only, key, kind) in settings.iter().filter(|(only, ..)| only.is_empty() || *only == text("type")) {
         match fields.get(key) {
@@ -146,6 +149,8 @@ name = "broker"
 type = "mqtt"
 tags = ["plc/*"]
 ca_file = "ca.pem"
+certificate_file = "own.pem"
+key_file = "own.key"
 [[destination]]
 name = "messages"
 type = "pubsub"
@@ -172,7 +177,7 @@ credentials_file = "nats.creds"
             .collect();
         let expected = [
             ("source.tags tags.csv", FileKind::File),
-            ("source.password_file server.password", FileKind::File),
+            ("source.password_file server.password", FileKind::Private),
             ("source.pki pki-gateway", FileKind::Folder),
             ("source.pki other-pki", FileKind::Folder),
             ("source.command python3", FileKind::Program),
@@ -180,13 +185,15 @@ credentials_file = "nats.creds"
             ("source.file old.csv", FileKind::Recording),
             ("source.dbc bus.dbc", FileKind::File),
             ("destination.ca_file ca.pem", FileKind::File),
+            ("destination.certificate_file own.pem", FileKind::File),
+            ("destination.key_file own.key", FileKind::Private),
             ("destination.queue broker.queue.db", FileKind::Queue),
             ("destination.queue messages.db", FileKind::Queue),
             ("destination.keys group.keys", FileKind::Keys),
             ("destination.queue keyed.queue.db", FileKind::Queue),
             ("destination.key_service_pki pki-gateway", FileKind::Folder),
             ("destination.queue values.queue.db", FileKind::Queue),
-            ("lease.credentials_file nats.creds", FileKind::File),
+            ("lease.credentials_file nats.creds", FileKind::Private),
         ];
         assert_eq!(found, expected.map(|(text, kind)| (text.to_owned(), kind)));
         assert!(named(Path::new("g.toml"), "").unwrap().is_empty());
@@ -203,6 +210,8 @@ credentials_file = "nats.creds"
         let expected = [
             (first, "password_file"),
             (first + 4, "password_file"),
+            (line("certificate_file = \"own.pem\""), "certificate_file"),
+            (line("key_file = \"own.key\""), "key_file"),
             (line("credentials_file = \"nats.creds\""), "credentials_file"),
         ];
         assert_eq!(found, expected);

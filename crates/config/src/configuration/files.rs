@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub enum FileKind {
     /// A file.
     File,
+    /// A file with secrets or a state. Only its owner may read it.
+    Private,
     /// A directory with everything below it.
     Folder,
     /// A SQLite database. A running server may be writing to it.
@@ -64,7 +66,7 @@ impl ConfigFile {
             add("server.nodesets", Some(nodeset), kind);
         }
         add("security.pki", Some(&config.security.pki), FileKind::Folder);
-        add("identities.users_file", config.identities.users_file.as_ref(), FileKind::File);
+        add("identities.users_file", config.identities.users_file.as_ref(), FileKind::Private);
         for key in config.identities.jwt.iter().flat_map(|jwt| &jwt.keys) {
             add("identities.jwt.keys", Some(key), FileKind::File);
         }
@@ -73,18 +75,18 @@ impl ConfigFile {
         for keys in &config.pubsub.keys {
             add("pubsub.keys", Some(keys), FileKind::Keys);
         }
-        add("pubsub.save_to", config.pubsub.save_to.as_ref(), FileKind::File);
+        add("pubsub.save_to", config.pubsub.save_to.as_ref(), FileKind::Private);
         add("web.certificate", config.web.certificate.as_ref(), FileKind::File);
-        add("web.key", config.web.key.as_ref(), FileKind::File);
-        add("web.metrics_token_file", config.web.metrics_token_file.as_ref(), FileKind::File);
-        add("otlp.headers_file", config.otlp.headers_file.as_ref(), FileKind::File);
+        add("web.key", config.web.key.as_ref(), FileKind::Private);
+        add("web.metrics_token_file", config.web.metrics_token_file.as_ref(), FileKind::Private);
+        add("otlp.headers_file", config.otlp.headers_file.as_ref(), FileKind::Private);
         add("otlp.ca_file", config.otlp.ca_file.as_ref(), FileKind::File);
         add("history.file", config.history.file.as_ref(), FileKind::Database);
-        add("history.password_file", config.history.password_file.as_ref(), FileKind::File);
+        add("history.password_file", config.history.password_file.as_ref(), FileKind::Private);
         add("history.ca_file", config.history.ca_file.as_ref(), FileKind::File);
         let durable = config.durable_subscriptions.file.as_ref();
         add("durable_subscriptions.file", durable, FileKind::Database);
-        add("alarms.file", config.alarms.file.as_ref(), FileKind::File);
+        add("alarms.file", config.alarms.file.as_ref(), FileKind::Private);
         files
     }
 }

@@ -127,7 +127,9 @@ pub(super) fn read(from: &Path, folder: &Path) -> io::Result<Unpacked> {
                 let described =
                     described.ok_or_else(|| damaged(&format!("{name} is not in its manifest")))?;
                 let mut to = File::create_new(folder.join(next.to_string()))?;
-                if io::copy(&mut (&mut entry).take(described.len + 1), &mut to)? != described.len {
+                // One more, to notice a file that is longer. The manifest may claim any length.
+                let most = described.len.saturating_add(1);
+                if io::copy(&mut (&mut entry).take(most), &mut to)? != described.len {
                     return Err(damaged(&format!("{name} has another length than the manifest says")));
                 }
                 next += 1;

@@ -84,19 +84,20 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
     let files = named_files(&config)?;
     let mut targets = Vec::new();
     for (index, entry) in manifest.files.iter().enumerate() {
-        let (path, kind) = target(&config, &files, entry).ok_or_else(|| {
+        let path = target(&config, &files, entry).ok_or_else(|| {
             let problem = format!("{} is not a file that its configuration names", entry.path.display());
             failed(&arguments.archive, io::Error::other(problem))
         })?;
         let staged = staging.path().join(index.to_string());
-        targets.push(Target { staged, path, mode: mode(kind, entry) });
+        let mode = mode(&config, &files, (entry, &path));
+        targets.push(Target { staged, path, mode });
     }
     let staged = staging.path().join("configuration");
     fs::write(&staged, configuration).map_err(|error| failed(&staged, error))?;
     // The configuration is written last: without it, a server does not start with a partial installation.
     targets.push(Target { staged, path, mode: file::PUBLIC });
     refuse_outside(&targets, &folder, arguments.outside)?;
-    let occupied = occupied(&config, &files, &targets);
+    let occupied = occupied(&config, &files, &targets, &folder);
     if let (Some(first), false) = (occupied.first(), arguments.force) {
         return Err(Failure::Usage(format!(
             "{} exists already{}; --force moves it aside",
@@ -108,9 +109,7 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
         )));
     }
     if !arguments.dry_run {
-        for path in &occupied {
-            move_aside(path).map_err(|error| failed(path, error))?;
-        }
+        move_all_aside(&occupied).map_err(|(path, error)| failed(&path, error))?;
         for target in &targets {
             install(target).map_err(|error| {
                 let path = target.path.display();
@@ -145,43 +144,44 @@ fn file_name(name: &str) -> Option<&Path> {
     (matches!(components.next(), Some(Component::Normal(_))) && components.next().is_none()).then_some(path)
 }
 
-/// The end of settings of files with secrets or states, which the program makes readable by their owner only.
-const PRIVATE: [&str; 7] =
-    ["users_file", "save_to", "alarms.file", "web.key", "password_file", "token_file", "headers_file"];
-
 /// The permissions of a restored file: never more than the program itself would give. An archive may be forged.
-fn mode(kind: FileKind, entry: &Entry) -> u32 {
+fn mode(config: &ConfigFile, files: &[NamedFile], (entry, path): (&Entry, &Path)) -> u32 {
     let is_key = entry.inner.as_ref().is_some_and(|inner| inner.iter().any(|part| part == "private"));
-    let is_secret = PRIVATE.iter().any(|end| entry.setting.ends_with(end));
-    let most = if is_key || is_secret || kind == FileKind::Database { 0o700 } else { 0o755 };
-    entry.mode & most
+    // Several settings may name one file, or a file and its directory.
+    let is_private = files.iter().any(|named| {
+        matches!(named.kind, FileKind::Private | FileKind::Database) && config.resolve(&named.named) == path
+    });
+    entry.mode & if is_key || is_private { 0o700 } else { 0o755 }
 }
 
-/// The target of a file in the archive and its kind, if the configuration names it.
-fn target(config: &ConfigFile, files: &[NamedFile], entry: &Entry) -> Option<(PathBuf, FileKind)> {
+/// The target of a file in the archive, if the configuration names it.
+fn target(config: &ConfigFile, files: &[NamedFile], entry: &Entry) -> Option<PathBuf> {
     let named = files.iter().find(|named| {
+        // Whether it names a directory is only known if that exists.
+        let is_either = named.setting == "server.nodesets";
+        let is_folder = named.kind == FileKind::Folder;
         named.named == entry.path
             && named.setting == entry.setting
             && named.kind.is_copied()
-            && (named.kind == FileKind::Folder) == entry.inner.is_some()
+            && (is_either || is_folder == entry.inner.is_some())
     })?;
     let path = config.resolve(&named.named);
-    let path = match &entry.inner {
+    match &entry.inner {
         None => Some(path),
         Some(inner) => {
             let is_inside = inner.components().all(|component| matches!(component, Component::Normal(_)));
             (is_inside && inner.components().next().is_some()).then(|| path.join(inner))
         }
-    };
-    path.map(|path| (path, named.kind))
+    }
+}
+
+/// Whether a path is below a directory.
+fn is_inside(path: &Path, folder: &Path) -> bool {
+    path.starts_with(folder) && !path.components().any(|component| component == Component::ParentDir)
 }
 
 fn refuse_outside(targets: &[Target], folder: &Path, outside: bool) -> Result<(), Failure> {
-    let is_inside = |path: &Path| {
-        let has_parents = path.components().any(|component| component == Component::ParentDir);
-        path.starts_with(folder) && !has_parents
-    };
-    match targets.iter().find(|target| !is_inside(&target.path)) {
+    match targets.iter().find(|target| !is_inside(&target.path, folder)) {
         Some(target) if !outside => Err(Failure::Usage(format!(
             "the configuration names {}, which is not below {}; --outside restores it there",
             target.path.display(),
@@ -192,11 +192,14 @@ fn refuse_outside(targets: &[Target], folder: &Path, outside: bool) -> Result<()
 }
 
 /// The existing files in the way: files, databases with their side files, and whole directories, so that no old
-/// certificate stays trusted.
-fn occupied(config: &ConfigFile, files: &[NamedFile], targets: &[Target]) -> Vec<PathBuf> {
+/// certificate stays trusted. Outside of `folder` only those of which the archive has files: it may name any directory.
+fn occupied(config: &ConfigFile, files: &[NamedFile], targets: &[Target], folder: &Path) -> Vec<PathBuf> {
     let mut found = BTreeSet::new();
     for named in files {
         let path = config.resolve(&named.named);
+        if !is_inside(&path, folder) && !targets.iter().any(|target| target.path.starts_with(&path)) {
+            continue;
+        }
         match named.kind {
             FileKind::Folder => drop(found.insert(path)),
             FileKind::Database => {
@@ -206,7 +209,12 @@ fn occupied(config: &ConfigFile, files: &[NamedFile], targets: &[Target]) -> Vec
                     found.insert(name.into());
                 }
             }
-            FileKind::File | FileKind::Recording | FileKind::Program | FileKind::Queue | FileKind::Keys => {}
+            FileKind::File
+            | FileKind::Private
+            | FileKind::Recording
+            | FileKind::Program
+            | FileKind::Queue
+            | FileKind::Keys => {}
         }
     }
     let folders: Vec<PathBuf> = found.iter().cloned().collect();
@@ -215,8 +223,29 @@ fn occupied(config: &ConfigFile, files: &[NamedFile], targets: &[Target]) -> Vec
     found.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
 }
 
-/// Moves a file or directory aside, under the next free name.
-fn move_aside(path: &Path) -> io::Result<()> {
+/// Moves all files and directories aside, or none.
+fn move_all_aside(paths: &[PathBuf]) -> Result<(), (PathBuf, io::Error)> {
+    let mut moved: Vec<(&PathBuf, PathBuf)> = Vec::new();
+    for path in paths {
+        // A directory below one that was moved is not here any more.
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        match move_aside(path) {
+            Ok(aside) => moved.push((path, aside)),
+            Err(error) => {
+                for (path, aside) in moved.into_iter().rev() {
+                    fs::rename(&aside, path).map_err(|error| (aside, error))?;
+                }
+                return Err((path.clone(), error));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Moves a file or directory aside, under the next free name. Returns that name.
+fn move_aside(path: &Path) -> io::Result<PathBuf> {
     for number in 0u32.. {
         let mut name = path.as_os_str().to_owned();
         name.push(".before-restore");
@@ -224,10 +253,11 @@ fn move_aside(path: &Path) -> io::Result<()> {
             name.push(format!("-{number}"));
         }
         if Path::new(&name).symlink_metadata().is_err() {
-            return fs::rename(path, name);
+            fs::rename(path, &name)?;
+            return Ok(name.into());
         }
     }
-    Ok(())
+    Err(io::Error::other("there are too many copies of it"))
 }
 
 /// Moves a file to its target atomically.

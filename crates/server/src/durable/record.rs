@@ -302,15 +302,25 @@ impl<T> QueueChange<T> {
     }
 }
 
+/// A decoder without limits of size. Entries are as large as the server wrote them: compaction joins all of a subscription into one.
+/// The store has checked their integrity.
+fn decoder(entry: &[u8]) -> Decoder<'_> {
+    let limits = DecodeLimits {
+        string_len_max: u32::MAX,
+        byte_string_len_max: u32::MAX,
+        array_len_max: u32::MAX,
+        memory_max: usize::MAX,
+        ..DecodeLimits::DEFAULT
+    };
+    Decoder::new(entry, limits)
+}
+
 /// Reads an entry.
 ///
 /// # Errors
 /// It is not an entry, or has a later version.
 pub(crate) fn read(entry: &[u8]) -> Result<Vec<Section>, DecodeError> {
-    // Entries can be as large as the server wrote them; the store has checked their integrity.
-    let limits =
-        DecodeLimits { byte_string_len_max: u32::MAX, array_len_max: u32::MAX, ..DecodeLimits::DEFAULT };
-    let mut decoder = Decoder::new(entry, limits);
+    let mut decoder = decoder(entry);
     let version = decoder.byte()?;
     if !(1..=VERSION).contains(&version) {
         return Err(DecodeError::Invalid("version of a durable subscription"));
@@ -333,4 +343,22 @@ fn mode(number: i32) -> Result<MessageSecurityMode, DecodeError> {
         .into_iter()
         .find(|mode| *mode as i32 == number)
         .ok_or(DecodeError::Invalid("security mode of a durable subscription"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Limits of messages do not hold here: an entry that was written must be readable.
+    #[test]
+    fn an_entry_is_read_whatever_its_size() {
+        let long = DataValue::new("x".repeat(17 << 20));
+        let change = QueueChange { item: 1, first: 0, from: 0, overflow: false, added: vec![long] };
+        let mut entry = begin();
+        Section::Values(change.clone()).encode(&mut entry);
+        let sections = read(&entry).unwrap();
+        assert!(matches!(sections.as_slice(), [Section::Values(found)] if *found == change));
+        // The values of a full durable subscription take gigabytes.
+        assert_eq!(decoder(&entry).allocate(100 << 30), Ok(()));
+    }
 }

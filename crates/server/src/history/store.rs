@@ -423,10 +423,11 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Deletes the values of a span and keeps them as modified values. Returns their number.
+    /// Deletes the values of a span and keeps them as modified values. Returns their number. A span can have millions of values:
+    /// delete them in parts, so that the recorder and readers do not wait for all of them.
     ///
     /// # Errors
-    /// Nothing was deleted.
+    /// Some values may be deleted.
     fn delete(&self, node: &NodeKey, span: Span, by: &Modification) -> Result<u64, StoreError> {
         let _ = (node, span, by);
         Err(unsupported())
@@ -453,7 +454,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
     /// Deletes the modified values of a span. Returns their number.
     ///
     /// # Errors
-    /// Nothing was deleted.
+    /// Some of them may be deleted.
     fn delete_modified(&self, node: &NodeKey, span: Span) -> Result<u64, StoreError> {
         let _ = (node, span);
         Err(unsupported())

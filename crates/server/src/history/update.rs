@@ -3,13 +3,15 @@
 use super::NodeHistory;
 use super::event::StoredEvent;
 use super::store::{HistoryValue, Modification, Order, Perform, ReadLimit, Sees, Span, StoreError};
+use crate::account::HeapSize;
 use std::sync::Arc;
 use taktwerk_schema::{Annotation, HistoryUpdateResult};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{ByteString, Encode, StatusCode, UtcTime};
 
-/// Values deleted together by DeleteAtTime.
-const DELETED_AT_ONCE: usize = 500;
+/// Most values or events of an operation that are changed together. In between, others can use the store: a transaction for half a
+/// million values would keep the recorder and readers waiting.
+const CHANGED_AT_ONCE: usize = 1_000;
 /// Values and bytes that are read before an operation for the audit.
 const OLD_VALUES_MAX: usize = 16;
 const OLD_BYTES_MAX: usize = 64 << 10;
@@ -40,6 +42,19 @@ pub(crate) enum Change {
     DeleteAt(Vec<UtcTime>),
     /// The details are invalid.
     Nothing,
+}
+
+impl HeapSize for Change {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::Values(_, values) => values.heap_size(),
+            Self::Events(_, events) => events.heap_size(),
+            Self::DeleteEvents(ids) => ids.heap_size(),
+            Self::Annotations(_, annotations) => annotations.heap_size(),
+            Self::DeleteAt(times) => times.heap_size(),
+            Self::Delete(_) | Self::DeleteModified(_) | Self::Nothing => 0,
+        }
+    }
 }
 
 /// A HistoryUpdate.
@@ -143,32 +158,34 @@ impl Change {
         Ok(match self {
             Self::Nothing => (StatusCode::BAD_HISTORY_OPERATION_INVALID, Vec::new()),
             Self::Values(perform, values) => {
-                (StatusCode::GOOD, each(values, |values| store.update(key, perform, values, by))?)
+                // In order of time: a store that keeps values in chunks then changes each chunk in one or two parts.
+                let time = |value: &HistoryValue| value.source;
+                (StatusCode::GOOD, each(values, time, |values| store.update(key, perform, values, by))?)
             }
             Self::Events(perform, events) => {
-                (StatusCode::GOOD, each(events, |events| store.update_events(key, perform, events, sees))?)
+                let change = |events| store.update_events(key, perform, events, sees);
+                (StatusCode::GOOD, each(events, |_| (), change)?)
             }
-            Self::DeleteEvents(ids) => (StatusCode::GOOD, store.delete_events(key, &ids, sees)?),
+            Self::DeleteEvents(ids) => {
+                (StatusCode::GOOD, in_parts(ids, |ids| store.delete_events(key, &ids, sees))?)
+            }
             Self::Annotations(perform, mut values) => {
                 if matches!(perform, Perform::Insert | Perform::Update) {
                     values.iter_mut().flatten().for_each(|(_, annotation)| complete(annotation, by));
                 }
-                (StatusCode::GOOD, each(values, |values| store.annotate(key, perform, values))?)
+                (StatusCode::GOOD, each(values, |_| (), |values| store.annotate(key, perform, values))?)
             }
             // Part 11 §6.9.5.2: nothing to delete is Good_NoData.
             Self::Delete(span) => (deleted(store.delete(key, span, by)?), Vec::new()),
             Self::DeleteModified(span) => (deleted(store.delete_modified(key, span)?), Vec::new()),
             Self::DeleteAt(times) => {
-                let mut results = Vec::with_capacity(times.len());
-                // In parts, so that others can use the store in between.
-                for times in times.chunks(DELETED_AT_ONCE) {
-                    let found = store.delete_at(key, times, by)?;
-                    let none = StatusCode::BAD_NO_ENTRY_EXISTS;
-                    results.extend(
-                        found.into_iter().map(|is_found| if is_found { StatusCode::GOOD } else { none }),
-                    );
-                }
-                (StatusCode::GOOD, results)
+                let status = |is_found: bool| {
+                    if is_found { StatusCode::GOOD } else { StatusCode::BAD_NO_ENTRY_EXISTS }
+                };
+                let delete = |times: Vec<UtcTime>| {
+                    Ok(store.delete_at(key, &times, by)?.into_iter().map(status).collect())
+                };
+                (StatusCode::GOOD, in_parts(times, delete)?)
             }
         })
     }
@@ -189,27 +206,57 @@ fn deleted(count: u64) -> StatusCode {
     if count > 0 { StatusCode::GOOD } else { StatusCode::GOOD_NO_DATA }
 }
 
-/// Executes the valid entries of a list and merges in the statuses of the others.
-fn each<T>(
-    values: Vec<Result<T, StatusCode>>,
-    run: impl FnOnce(Vec<T>) -> Result<Vec<StatusCode>, StoreError>,
+/// Executes the valid entries of a list in the order of a key, and merges in the statuses of the others. Entries with the same key
+/// stay in order.
+fn each<T, K: Ord>(
+    all: Vec<Result<T, StatusCode>>,
+    key: impl Fn(&T) -> K,
+    run: impl FnMut(Vec<T>) -> Result<Vec<StatusCode>, StoreError>,
 ) -> Result<Vec<StatusCode>, StoreError> {
-    let mut refused = Vec::with_capacity(values.len());
-    let mut good = Vec::with_capacity(values.len());
-    for value in values {
-        match value {
-            Ok(value) => {
-                good.push(value);
-                refused.push(None);
-            }
-            Err(status) => refused.push(Some(status)),
+    let mut statuses = Vec::with_capacity(all.len());
+    let mut good = Vec::with_capacity(all.len());
+    for (at, one) in all.into_iter().enumerate() {
+        statuses.push(one.as_ref().err().copied().unwrap_or(StatusCode::BAD_INTERNAL_ERROR));
+        good.extend(one.ok().map(|one| (at, one)));
+    }
+    good.sort_by_key(|(_, one)| key(one));
+    let (places, good): (Vec<usize>, Vec<T>) = good.into_iter().unzip();
+    for (at, status) in places.into_iter().zip(in_parts(good, run)?) {
+        if let Some(place) = statuses.get_mut(at) {
+            *place = status;
         }
     }
-    let mut results = if good.is_empty() { Vec::new() } else { run(good)? }.into_iter();
-    let result = |refused: Option<StatusCode>| {
-        refused.unwrap_or_else(|| results.next().unwrap_or(StatusCode::BAD_INTERNAL_ERROR))
-    };
-    Ok(refused.into_iter().map(result).collect())
+    Ok(statuses)
+}
+
+/// Executes a list in parts. If a part fails, the entries of this and of later parts have its status.
+///
+/// # Errors
+/// The first part failed: nothing was changed.
+fn in_parts<T>(
+    all: Vec<T>,
+    mut run: impl FnMut(Vec<T>) -> Result<Vec<StatusCode>, StoreError>,
+) -> Result<Vec<StatusCode>, StoreError> {
+    let count = all.len();
+    let mut statuses = Vec::with_capacity(count);
+    let mut all = all.into_iter();
+    loop {
+        let part: Vec<T> = all.by_ref().take(CHANGED_AT_ONCE).collect();
+        if part.is_empty() {
+            return Ok(statuses);
+        }
+        let end = statuses.len() + part.len();
+        match run(part) {
+            Ok(results) => statuses.extend(results),
+            Err(error) if statuses.is_empty() => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, changed = statuses.len(), of = count, "history: only a part is changed");
+                statuses.resize(count, error.status);
+                return Ok(statuses);
+            }
+        }
+        statuses.resize(end, StatusCode::BAD_INTERNAL_ERROR);
+    }
 }
 
 #[cfg(test)]
@@ -229,5 +276,37 @@ mod tests {
             complete(&mut annotation, &by);
             assert_eq!((annotation.user_name.as_str(), annotation.annotation_time), (expected, by.time));
         }
+    }
+
+    #[test]
+    fn a_long_list_is_changed_in_parts_and_results_stay_in_place() {
+        let mut parts = Vec::new();
+        // Falling times, and one entry that is refused.
+        let mut all: Vec<Result<i64, StatusCode>> = (0..2_500).rev().map(Ok).collect();
+        all.insert(1, Err(StatusCode::BAD_INVALID_TIMESTAMP));
+        let run = |part: Vec<i64>| {
+            parts.push((part[0], part.len()));
+            Ok(part.iter().map(|time| StatusCode(*time as u32)).collect())
+        };
+        let results = each(all, |time| *time, run).unwrap();
+        assert_eq!(parts, [(0, 1_000), (1_000, 1_000), (2_000, 500)]);
+        assert_eq!(results[..3], [StatusCode(2_499), StatusCode::BAD_INVALID_TIMESTAMP, StatusCode(2_498)]);
+        assert_eq!(results.len(), 2_501);
+        assert_eq!(results[2_500], StatusCode(0));
+    }
+
+    #[test]
+    fn a_part_that_fails_is_not_done_and_those_before_are() {
+        let run = |fails_from: usize| {
+            move |part: Vec<usize>| match part[0] {
+                first if first >= fails_from => Err(StoreError::unavailable("full")),
+                _ => Ok(vec![StatusCode::GOOD_ENTRY_INSERTED; part.len()]),
+            }
+        };
+        let all = || (0..3_000).collect::<Vec<_>>();
+        assert!(in_parts(all(), run(0)).is_err());
+        let results = in_parts(all(), run(1_000)).unwrap();
+        assert!(results[..1_000].iter().all(|status| *status == StatusCode::GOOD_ENTRY_INSERTED));
+        assert_eq!(results[1_000..], [StatusCode::BAD_RESOURCE_UNAVAILABLE; 2_000]);
     }
 }

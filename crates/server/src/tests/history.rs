@@ -408,6 +408,64 @@ fn a_point_in_time_with_bounds_is_one_page() {
     }
 }
 
+/// Null values take one byte each on the wire.
+#[test]
+fn values_of_an_update_are_charged_as_they_are_kept() {
+    const COUNT: usize = 20_000;
+    let mut server = server().0;
+    let mut client = server.session();
+    let mut send = |server: &mut Server, node: u32, operations: usize| {
+        let details = UpdateDataDetails {
+            node_id: NodeId::numeric(1, node),
+            perform_insert_replace: PerformUpdateType::INSERT,
+            update_values: vec![DataValue::default(); COUNT],
+        };
+        let request = HistoryUpdateRequest {
+            request_header: client.header(),
+            history_update_details: vec![ExtensionObject::new(&details); operations],
+        };
+        let id = client.send(server, HistoryUpdateRequest::BINARY_ENCODING_ID, &request);
+        let used = server.used(Category::Requests);
+        while server.run_effect() {
+            client.drain(server);
+        }
+        let results = client.response::<schema::HistoryUpdateResponse>(id).unwrap().unwrap().results;
+        (used, results.iter().map(|result| result.status_code).collect::<Vec<_>>())
+    };
+    let (used, statuses) = send(&mut server, 1, 3);
+    assert!(used >= 3 * COUNT * size_of::<HistoryValue>(), "{used}");
+    assert_eq!(statuses, [StatusCode::GOOD; 3]);
+    // Nothing of what is refused is kept.
+    let (used, statuses) = send(&mut server, 2, 3);
+    assert!(used < COUNT, "{used}");
+    assert_eq!(statuses, [StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED; 3]);
+}
+
+/// The limit of a request's memory is for all operations together.
+#[test]
+fn operations_of_an_update_share_the_memory_of_the_request() {
+    const COUNT: usize = 20_000;
+    const MAX: usize = 5 * COUNT * size_of::<DataValue>();
+    let mut server = Server::with(|config| config.limits.request_memory_max = MAX);
+    add(&server, variable(1, BuiltInType::Double, 1.0));
+    let mut client = server.session();
+    let details = UpdateDataDetails {
+        node_id: NodeId::numeric(1, 1),
+        perform_insert_replace: PerformUpdateType::INSERT,
+        update_values: vec![DataValue::default(); COUNT],
+    };
+    let request = HistoryUpdateRequest {
+        request_header: client.header(),
+        history_update_details: vec![ExtensionObject::new(&details); 20],
+    };
+    let results = client.call(&mut server, &request).unwrap().results;
+    let is_refused =
+        |result: &HistoryUpdateResult| result.status_code == StatusCode::BAD_ENCODING_LIMITS_EXCEEDED;
+    let first = results.iter().position(is_refused).unwrap();
+    assert!((2..9).contains(&first), "{first}");
+    assert!(is_refused(&results[19]));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]

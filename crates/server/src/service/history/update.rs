@@ -1,7 +1,7 @@
 //! HistoryUpdate (Part 4 §5.11.5).
 
 use super::{PendingHistory, events, find};
-use crate::account::Category;
+use crate::account::{Category, HeapSize};
 use crate::audit::{AuditAction, AuditHistory};
 use crate::effect::{HistoryResult, JobResult, Task};
 use crate::error::Fault;
@@ -41,6 +41,13 @@ struct Operation {
     refused: Option<StatusCode>,
 }
 
+impl Operation {
+    /// The memory that it takes until it is done, in bytes.
+    fn kept(&self) -> usize {
+        size_of::<Self>() + size_of::<NodeUpdate>() + self.node_id.heap_size() + self.change.heap_size()
+    }
+}
+
 pub(crate) fn history_update(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
@@ -48,26 +55,27 @@ pub(crate) fn history_update(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     let mut list = caller.operations.clone();
-    let limits = cx.shared.config().limits.decode();
+    let mut limits = cx.shared.config().limits.decode();
     let mut operations = Vec::with_capacity(caller.count);
-    let mut bytes = 0;
+    // Each operation is charged before the next one is decoded: a value can take 70 times as much memory as bytes on the wire.
+    let mut charge = cx.account(Some(caller.session)).nothing(Category::Requests);
     for _ in 0..caller.count {
-        let before = list.remaining();
         let object = <ExtensionObject as Decode>::decode(&mut list)?;
-        operations.push(operation(&object, limits, cx.now.utc, cx.audit.notes_updates()));
-        // A value takes more memory than bytes on the wire: the smallest is a mask and one time.
-        bytes += (before - list.remaining()) * size_of::<HistoryValue>() / 9 + size_of::<NodeUpdate>();
+        let operation = operation(&object, limits, cx.now.utc, cx.audit.notes_updates());
+        charge.resize(charge.amount().saturating_add(operation.kept()))?;
+        // The limit is for all operations of the request together.
+        limits.memory_max = limits.memory_max.saturating_sub(operation.change.heap_size());
+        operations.push(operation);
     }
     if !cx.has_capacity_for(1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
-    let charge = cx.account(Some(caller.session)).charge(Category::Requests, bytes)?;
     let (mut updates, mut notes) = (Vec::with_capacity(operations.len()), Vec::new());
     {
         let nodes = cx.shared.space().read();
         let write = AccessLevelType::HISTORY_WRITE.0;
         for operation in operations {
-            let Operation { node_id, name, change, permissions, count, noted, refused } = operation;
+            let Operation { node_id, name, mut change, permissions, count, noted, refused } = operation;
             if cx.audit.notes_updates() {
                 let node_id = known_id(&nodes, node_id.as_ref());
                 let action = AuditAction::HistoryUpdate { node_id, details: name, count, parameters: noted };
@@ -90,6 +98,10 @@ pub(crate) fn history_update(
                 None => find(&nodes, &caller.decisions, &node_id, permissions, write)
                     .and_then(|target| change.check(&target).map(|()| target)),
             };
+            if target.is_err() {
+                charge.resize_anyway(charge.amount().saturating_sub(change.heap_size()));
+                change = Change::Nothing;
+            }
             updates.push(NodeUpdate { target, change, sees });
         }
     }

@@ -10,6 +10,9 @@ use taktwerk_server::history::{
 };
 use taktwerk_types::{StatusCode, UtcTime};
 
+/// Values after which a transaction that deletes ends, with the next full chunk.
+const DELETED_AT_ONCE: u64 = 4_096;
+
 /// A change of one Variable's history. All its values are in chunks.
 pub(super) struct Edit<'a> {
     pub(super) transaction: &'a Transaction<'a>,
@@ -111,9 +114,14 @@ impl Edit<'_> {
         Ok(())
     }
 
-    pub(super) fn delete(&self, span: Span, by: &Modification) -> Result<u64, rusqlite::Error> {
+    /// Deletes the first values of a span. Returns their number, and the span that is left.
+    pub(super) fn delete(
+        &self,
+        span: Span,
+        by: &Modification,
+    ) -> Result<(u64, Option<Span>), rusqlite::Error> {
         if span.is_empty() {
-            return Ok(0);
+            return Ok((0, None));
         }
         let mut count = 0;
         let mut time = span.first.ticks();
@@ -130,8 +138,11 @@ impl Edit<'_> {
                 chunks::insert(self.transaction, self.node, &left)?;
             }
             match open.end.filter(|end| *end <= span.last.ticks()) {
+                Some(next) if count >= DELETED_AT_ONCE => {
+                    return Ok((count, Some(Span { first: UtcTime::from_ticks(next), ..span })));
+                }
                 Some(next) => time = next,
-                None => return Ok(count),
+                None => return Ok((count, None)),
             }
         }
     }
@@ -166,10 +177,12 @@ impl Edit<'_> {
         Ok(found)
     }
 
-    pub(super) fn delete_modified(&self, span: Span) -> Result<u64, rusqlite::Error> {
-        let query = "DELETE FROM modified WHERE node = ? AND time BETWEEN ? AND ?";
-        let span = params![self.node, span.first.ticks(), span.last.ticks()];
-        Ok(self.transaction.execute(query, span)? as u64)
+    /// Deletes some modified values of a span. Returns their number: 0 if none are left.
+    pub(super) fn delete_modified(&self, span: Span) -> Result<usize, rusqlite::Error> {
+        let query = "DELETE FROM modified WHERE id IN \
+                     (SELECT id FROM modified WHERE node = ? AND time BETWEEN ? AND ? LIMIT ?)";
+        let max = i64::try_from(DELETED_AT_ONCE).unwrap_or(i64::MAX);
+        self.transaction.execute(query, params![self.node, span.first.ticks(), span.last.ticks(), max])
     }
 
     pub(super) fn annotate(

@@ -4,11 +4,13 @@
 //! survive a crash. Values also stay in memory until a Variable has enough of them for a chunk, an indexed row of compressed
 //! values. Batches are deleted when all their values are in chunks.
 //!
-//! - `events`: events; `schema`: the tables; `chunks`: finding, reading and changing chunks; `edit`: updates, deletions and annotations.
+//! - `events`: events; `schema`: the tables; `chunks`: finding, reading and changing chunks; `edit`: updates, deletions and annotations;
+//!   `retention`: what expires.
 
 mod chunks;
 mod edit;
 mod events;
+mod retention;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -17,11 +19,12 @@ use crate::chunk;
 use crate::lock::{lock, make_private};
 use core::fmt;
 use core::time::Duration;
+use parking_lot::MutexGuard;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::yield_now;
 use taktwerk_schema::Annotation;
 use taktwerk_server::account::HeapSize;
@@ -70,7 +73,7 @@ pub struct SqliteStore {
     path: PathBuf,
     /// The open file: its device and number.
     file: (u64, u64),
-    inner: Mutex<Inner>,
+    inner: parking_lot::Mutex<Inner>,
     readers: Mutex<Vec<Connection>>,
     retention: Retention,
     /// Released after the connections.
@@ -174,7 +177,14 @@ impl SqliteStore {
         inner.load(&path)?;
         let file = identity(&path)
             .map_err(|error| StoreError::unavailable(format!("cannot use {}: {error}", path.display())))?;
-        Ok(Self { path, file, inner: Mutex::new(inner), readers: Mutex::default(), retention, file_lock })
+        Ok(Self {
+            path,
+            file,
+            inner: parking_lot::Mutex::new(inner),
+            readers: Mutex::default(),
+            retention,
+            file_lock,
+        })
     }
 
     /// The file.
@@ -194,15 +204,6 @@ impl SqliteStore {
         inner.marked.clear();
         inner.connection.execute("UPDATE node SET recorded = 0", []).map_err(|error| self.failed(&error))?;
         Ok(())
-    }
-
-    /// Deletes values beyond the retention; `now` is the wall-clock time. Returns the number of deleted values.
-    ///
-    /// # Errors
-    /// The database cannot be written.
-    pub fn retain(&self, now: UtcTime) -> Result<u64, StoreError> {
-        let mut inner = self.lock();
-        inner.retain(self.retention, now).map_err(|error| self.failed(&error))
     }
 
     /// Bytes in use within the file.
@@ -230,7 +231,7 @@ impl SqliteStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Runs `run` in a transaction.
@@ -245,7 +246,9 @@ impl SqliteStore {
             transaction.commit()?;
             Ok(result)
         };
-        change().map_err(|error| self.failed(&error))
+        let result = change();
+        MutexGuard::unlock_fair(inner);
+        result.map_err(|error| self.failed(&error))
     }
 
     /// Runs `run` with a separate connection, so that readers and the writer do not wait for each other.
@@ -539,54 +542,6 @@ impl Inner {
             self.pending_bytes -= pending.bytes;
         }
     }
-
-    fn retain(&mut self, retention: Retention, now: UtcTime) -> Result<u64, rusqlite::Error> {
-        let mut deleted = 0;
-        if !retention.age.is_zero() {
-            let age = i64::try_from(retention.age.as_nanos() / 100).unwrap_or(i64::MAX);
-            let oldest = now.ticks().saturating_sub(age);
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            deleted += count(&transaction, "SELECT total(count) FROM chunk WHERE last < ?", oldest)?;
-            transaction.execute("DELETE FROM chunk WHERE last < ?", [oldest])?;
-            transaction.execute("DELETE FROM modified WHERE time < ?", [oldest])?;
-            transaction.execute("DELETE FROM annotation WHERE time < ?", [oldest])?;
-            transaction.execute("DELETE FROM event WHERE time < ?", [oldest])?;
-            transaction.commit()?;
-        }
-        while retention.size > 0 && size(&self.connection)? > retention.size {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let oldest: Option<i64> = transaction
-                .query_row(
-                    "SELECT max(last) FROM (SELECT last FROM chunk ORDER BY last LIMIT 256)",
-                    [],
-                    |row| row.get(0),
-                )
-                .optional()?
-                .flatten();
-            let Some(oldest) = oldest else {
-                // If there are no values, delete the oldest events.
-                let query =
-                    "DELETE FROM event WHERE id IN (SELECT id FROM event ORDER BY time, id LIMIT 4096)";
-                let count = transaction.execute(query, [])?;
-                transaction.commit()?;
-                if count == 0 {
-                    break;
-                }
-                continue;
-            };
-            deleted += count(&transaction, "SELECT total(count) FROM chunk WHERE last <= ?", oldest)?;
-            transaction.execute("DELETE FROM chunk WHERE last <= ?", [oldest])?;
-            transaction.execute("DELETE FROM modified WHERE time <= ?", [oldest])?;
-            transaction.execute("DELETE FROM annotation WHERE time <= ?", [oldest])?;
-            transaction.execute("DELETE FROM event WHERE time <= ?", [oldest])?;
-            transaction.commit()?;
-        }
-        Ok(deleted)
-    }
-}
-
-fn count(transaction: &Transaction<'_>, query: &str, than: i64) -> Result<u64, rusqlite::Error> {
-    transaction.query_row(query, [than], |row| row.get::<_, f64>(0)).map(|count| count as u64)
 }
 
 /// Records that the values of a Variable up to a batch are in chunks.
@@ -731,7 +686,12 @@ impl HistoryStore for SqliteStore {
     }
 
     fn delete(&self, node: &NodeKey, span: Span, by: &Modification) -> Result<u64, StoreError> {
-        self.edit(node, |edit| edit.delete(span, by))
+        let (mut deleted, mut left) = (0, Some(span));
+        while let Some(span) = left {
+            let (count, rest) = self.edit(node, |edit| edit.delete(span, by))?;
+            (deleted, left) = (deleted + count, rest);
+        }
+        Ok(deleted)
     }
 
     fn delete_at(
@@ -744,7 +704,13 @@ impl HistoryStore for SqliteStore {
     }
 
     fn delete_modified(&self, node: &NodeKey, span: Span) -> Result<u64, StoreError> {
-        self.edit(node, |edit| edit.delete_modified(span))
+        let (mut deleted, mut is_more) = (0, true);
+        while is_more {
+            let count = self.edit(node, |edit| edit.delete_modified(span))?;
+            deleted += count as u64;
+            is_more = count > 0;
+        }
+        Ok(deleted)
     }
 
     fn annotations(
@@ -780,7 +746,7 @@ impl HistoryStore for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Changes the history of a Variable: all of it or nothing.
+    /// Changes the history of a Variable in one transaction. Those that wait are next: a client may change many parts.
     fn edit<T>(
         &self,
         node: &NodeKey,
@@ -788,6 +754,7 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let mut inner = self.lock();
         let result = inner.edit(node, run);
+        MutexGuard::unlock_fair(inner);
         result.map_err(|error| self.failed(&error))
     }
 }

@@ -3,11 +3,12 @@
 //! Values are copied in batches. With the extension TimescaleDB the value table is a hypertable, and old values are compressed. A broken connection is reopened
 //! with the next batch; until then the recorder queues values.
 //!
-//! - `annotation`: annotations; `events`: events; `row`: values as rows; `portion`: reads rows in portions to bound memory.
+//! - `connector`: opens connections; `annotation`: annotations; `events`: events; `row`: values as rows; `portion`: reads rows in portions to bound memory.
 //!
 //! The calls block. Do not make them on a thread of an asynchronous runtime.
 
 mod annotation;
+mod connector;
 #[cfg(test)]
 mod database;
 mod events;
@@ -19,6 +20,7 @@ mod schema;
 mod tests;
 mod timescale;
 
+use connector::Connector;
 use core::fmt;
 use core::time::Duration;
 use postgres::binary_copy::BinaryCopyInWriter;
@@ -50,18 +52,15 @@ const UNANSWERED: Duration = Duration::from_secs(30);
 /// Idle connections that are kept for reading.
 const READERS_MAX: usize = 4;
 
-/// Opens a connection.
-type Connect = Box<dyn Fn() -> Result<Client, StoreError> + Send + Sync>;
-
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
     /// Whether the database compresses old values.
     is_compressing: bool,
-    connect: Connect,
+    connector: Connector,
     /// The ApplicationUri of the recording server.
     owner: String,
     keep: Duration,
-    writer: Mutex<Writer>,
+    writer: parking_lot::Mutex<Writer>,
     readers: Mutex<Vec<Client>>,
 }
 
@@ -158,10 +157,10 @@ impl PostgresStore {
         };
         let mut store = Self {
             is_compressing: false,
-            connect: Box::new(connect),
+            connector: Connector::new(connect),
             owner: owner.to_owned(),
             keep,
-            writer: Mutex::default(),
+            writer: parking_lot::Mutex::default(),
             readers: Mutex::default(),
         };
         if let Some(missing) = store.writing(|client, _| schema::missing(client))? {
@@ -182,7 +181,7 @@ impl PostgresStore {
     }
 
     fn connect(&self) -> Result<Client, StoreError> {
-        (self.connect)()
+        self.connector.connect()
     }
 
     /// Runs `run` with the writing connection, which is opened if necessary.
@@ -190,7 +189,7 @@ impl PostgresStore {
         &self,
         run: impl FnOnce(&mut Client, &mut Writer) -> Result<T, postgres::Error>,
     ) -> Result<T, StoreError> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.writer.lock();
         let mut client = match writer.client.take().filter(|client| !client.is_closed()) {
             Some(client) => client,
             None => {
@@ -205,6 +204,8 @@ impl PostgresStore {
         if !client.is_closed() {
             writer.client = Some(client);
         }
+        // Those that wait are next: a client may change many parts.
+        parking_lot::MutexGuard::unlock_fair(writer);
         result
     }
 

@@ -388,3 +388,16 @@ fn compressed_values_are_read_changed_and_expire() {
         compress(&mut other.borrow_mut());
     });
 }
+
+#[test]
+fn a_database_that_hangs_holds_nobody_who_connects() {
+    let Some(server) = Server::start() else { return };
+    server.database.freeze(true);
+    let begun = std::time::Instant::now();
+    let opened = PostgresStore::open(&server.database.url(), "urn:test", Duration::ZERO);
+    server.database.freeze(false);
+    let error = opened.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(error.message.contains("does not answer") && !error.is_mistake(), "{error}");
+    server.open();
+}

@@ -2,7 +2,7 @@
 
 use super::{HistoryValue, NodeKey, Order, ReadLimit, Span, StoredEvent};
 use core::time::Duration;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 use taktwerk_server::account::HeapSize;
@@ -25,6 +25,44 @@ impl Unstored for StoredEvent {
     }
 }
 
+/// Most elements, and most bytes of texts and arrays, that are given to a store at once. A store takes less than a second for them.
+pub(super) const BLOCK_LEN: usize = 50_000;
+const BLOCK_HEAP: usize = 32 << 20;
+
+/// Neighbours in a queue. They are given to the store together, so nothing has to be moved while the queue is locked.
+#[derive(Debug)]
+pub(super) struct Block<T> {
+    all: Vec<T>,
+    heap: usize,
+}
+
+impl<T: Unstored> Block<T> {
+    fn has_room_for(&self, len: usize, heap: usize) -> bool {
+        self.all.len() + len <= BLOCK_LEN && self.heap + heap <= BLOCK_HEAP
+    }
+
+    /// Cuts a sequence into blocks. `yield_now` lets other threads run.
+    pub(super) fn cut(elements: impl Iterator<Item = T>, yield_now: fn()) -> Vec<Self> {
+        let count = elements.size_hint().0;
+        let mut blocks: Vec<Self> = Vec::new();
+        for (at, one) in elements.enumerate() {
+            if at % 1_024 == 0 {
+                yield_now();
+            }
+            let heap = one.heap();
+            if !blocks.last().is_some_and(|block| block.has_room_for(1, heap)) {
+                let all = Vec::with_capacity(count.saturating_sub(at).min(BLOCK_LEN));
+                blocks.push(Self { all, heap: 0 });
+            }
+            if let Some(block) = blocks.last_mut() {
+                block.heap += heap;
+                block.all.push(one);
+            }
+        }
+        blocks
+    }
+}
+
 /// A queue in front of a store.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
@@ -33,11 +71,15 @@ pub(super) struct Queue<T> {
     /// When, and how many bytes of texts and arrays they have.
     given_at: Option<Instant>,
     given_heap: usize,
-    rest: Vec<T>,
+    rest: VecDeque<Block<T>>,
+    /// The number of all elements, and their bytes of texts and arrays.
+    len: usize,
     heap: usize,
     /// Since when the oldest one waits.
     since: Option<Instant>,
-    /// The last attempt to store has failed.
+    /// Since when those wait at most that came later, and the number of the first one.
+    later: Option<(usize, Instant)>,
+    /// An attempt to store has failed, and some elements of that time still wait.
     is_failing: bool,
     /// The pause after a failure, and its end.
     backoff: Duration,
@@ -52,9 +94,11 @@ impl<T> Default for Queue<T> {
             given: Arc::default(),
             given_at: None,
             given_heap: 0,
-            rest: Vec::new(),
+            rest: VecDeque::new(),
+            len: 0,
             heap: 0,
             since: None,
+            later: None,
             is_failing: false,
             backoff: Duration::ZERO,
             not_before: None,
@@ -64,23 +108,24 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T: Unstored> Queue<T> {
-    pub(super) fn push(&mut self, one: T, now: Instant) {
-        self.heap += one.heap();
-        self.rest.push(one);
-        self.since.get_or_insert(now);
-    }
-
-    /// [`Self::push`] for several, which have this many bytes of texts and arrays.
-    pub(super) fn push_all(&mut self, mut all: Vec<T>, heap: usize, now: Instant) {
-        if !all.is_empty() {
-            self.heap += heap;
-            self.rest.append(&mut all);
+    /// Appends elements.
+    pub(super) fn push(&mut self, blocks: Vec<Block<T>>, now: Instant) {
+        for mut block in blocks {
+            self.len += block.all.len();
+            self.heap += block.heap;
+            match self.rest.back_mut().filter(|last| last.has_room_for(block.all.len(), block.heap)) {
+                Some(last) => {
+                    last.heap += block.heap;
+                    last.all.append(&mut block.all);
+                }
+                None => self.rest.push_back(block),
+            }
             self.since.get_or_insert(now);
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.given.len() + self.rest.len()
+    pub(super) const fn len(&self) -> usize {
+        self.len
     }
 
     /// When elements were given to the store, which has not answered yet.
@@ -104,46 +149,75 @@ impl<T: Unstored> Queue<T> {
 
     /// Whether elements wait longer than a store normally takes.
     pub(super) fn is_late(&self, now: Instant, late: Duration) -> bool {
-        self.len() > 0
-            && (self.is_failing || self.since.is_some_and(|since| now.duration_since(since) >= late))
+        self.len > 0 && (self.is_failing || self.since.is_some_and(|since| now.duration_since(since) >= late))
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<&T> {
-        self.given.get(at).or_else(|| self.rest.get(at - self.given.len()))
+    fn blocks(&self) -> impl Iterator<Item = &[T]> {
+        core::iter::once(self.given.as_slice()).chain(self.rest.iter().map(|block| block.all.as_slice()))
+    }
+
+    /// The element with a number.
+    fn get(&self, number: usize) -> Option<&T> {
+        let mut at = number.checked_sub(self.gone)?;
+        for block in self.blocks() {
+            match block.get(at) {
+                Some(one) => return Some(one),
+                None => at -= block.len(),
+            }
+        }
+        None
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.given.iter().chain(&self.rest)
+        self.blocks().flatten()
     }
 
-    /// All elements, to be given to the store. `None` if there are none, or the pause after a failure is not over. Call
+    /// The elements from a number on.
+    fn iter_from(&self, number: usize) -> impl Iterator<Item = &T> {
+        let mut before = number.saturating_sub(self.gone);
+        self.blocks().flat_map(move |block| {
+            let skipped = before.min(block.len());
+            before -= skipped;
+            block.get(skipped..).unwrap_or_default()
+        })
+    }
+
+    /// The oldest elements, to be given to the store. `None` if there are none, or the pause after a failure is not over. Call
     /// [`Self::stored`] or [`Self::failed`] then.
     pub(super) fn give(&mut self, now: Instant, at_once: bool) -> Option<Arc<Vec<T>>> {
-        let waits = self.not_before.is_some_and(|until| now < until);
-        if self.rest.is_empty() || (waits && !at_once) {
+        if !at_once && self.not_before.is_some_and(|until| now < until) {
             return None;
         }
-        self.given = Arc::new(core::mem::take(&mut self.rest));
-        (self.given_at, self.given_heap) = (Some(now), self.heap);
+        let Block { all, heap } = self.rest.pop_front()?;
+        self.given = Arc::new(all);
+        (self.given_at, self.given_heap) = (Some(now), heap);
+        self.later.get_or_insert((self.gone + self.len, now));
         Some(Arc::clone(&self.given))
     }
 
     /// The store has the elements.
-    pub(super) fn stored(&mut self, given: Arc<Vec<T>>, at: Instant) {
+    pub(super) fn stored(&mut self, given: &[T]) {
         self.heap -= self.given_heap;
+        self.len -= given.len();
         self.gone += given.len();
         (self.given, self.given_at, self.given_heap) = (Arc::default(), None, 0);
-        self.since = (!self.rest.is_empty()).then_some(at);
-        (self.is_failing, self.backoff, self.not_before) = (false, Duration::ZERO, None);
+        // Until all that had waited are stored, what is late stays late: clients may have read it.
+        if let Some((_, at)) = self.later.take_if(|(number, _)| self.gone >= *number) {
+            (self.since, self.is_failing) = (Some(at), false);
+        }
+        if self.len == 0 {
+            self.since = None;
+        }
+        (self.backoff, self.not_before) = (Duration::ZERO, None);
     }
 
     /// The store has none of the elements: they wait for the next attempt.
     pub(super) fn failed(&mut self, given: Arc<Vec<T>>, now: Instant, backoff: (Duration, Duration)) {
-        (self.given, self.given_at, self.given_heap) = (Arc::default(), None, 0);
+        let heap = core::mem::take(&mut self.given_heap);
+        (self.given, self.given_at, self.later) = (Arc::default(), None, None);
         // Nothing else has them.
-        let mut all = Arc::into_inner(given).unwrap_or_default();
-        all.append(&mut self.rest);
-        self.rest = all;
+        let all = Arc::into_inner(given).unwrap_or_default();
+        self.rest.push_front(Block { all, heap });
         self.is_failing = true;
         self.backoff = (self.backoff * 2).clamp(backoff.0, backoff.1);
         self.not_before = Some(now + self.backoff);
@@ -152,32 +226,45 @@ impl<T: Unstored> Queue<T> {
     /// Removes the oldest until at most half of `max` elements and `heap_max` bytes remain, if there are more than these. Those
     /// that the store has been given stay.
     pub(super) fn shrink(&mut self, max: usize, heap_max: usize, now: Instant) -> Vec<T> {
-        let heap = self.heap - self.given_heap;
-        if self.rest.len() <= max && heap <= heap_max {
+        let (mut len, mut heap) = (self.len - self.given.len(), self.heap - self.given_heap);
+        if len <= max && heap <= heap_max {
             return Vec::new();
         }
-        // About half of them at once, because the others are moved.
-        let (mut count, mut left) = (0, heap);
-        for one in &self.rest {
-            if self.rest.len() - count <= max / 2 && left <= heap_max / 2 {
+        let before = len;
+        let mut removed = Vec::new();
+        // About half of them at once, so that this is seldom necessary.
+        while let Some(mut block) = self.rest.pop_front() {
+            let (mut count, mut freed) = (0, 0);
+            for one in &block.all {
+                if len - count <= max / 2 && heap - freed <= heap_max / 2 {
+                    break;
+                }
+                count += 1;
+                freed += one.heap();
+            }
+            (len, heap) = (len - count, heap - freed);
+            removed.extend(block.all.drain(..count));
+            if !block.all.is_empty() {
+                block.heap -= freed;
+                self.rest.push_front(block);
                 break;
             }
-            count += 1;
-            left -= one.heap();
         }
-        let part = count as f64 / self.rest.len().max(1) as f64;
+        let part = removed.len() as f64 / before.max(1) as f64;
         // An estimate: they arrived evenly.
         self.since = self.since.map(|since| since + now.duration_since(since).mul_f64(part));
-        self.heap = self.given_heap + left;
-        self.gone += count;
-        self.rest.drain(..count).collect()
+        (self.len, self.heap) = (self.given.len() + len, self.given_heap + heap);
+        self.gone += removed.len();
+        removed
     }
 
-    /// Puts elements in front of all others. None may be with the store.
-    pub(super) fn put_first(&mut self, mut first: Vec<T>) {
-        self.heap += first.iter().map(Unstored::heap).sum::<usize>();
-        first.append(&mut self.rest);
-        self.rest = first;
+    /// Puts elements in front of those that the store has not been given. They take the numbers of removed ones.
+    pub(super) fn put_first(&mut self, first: Vec<T>) {
+        let heap = first.iter().map(Unstored::heap).sum::<usize>();
+        self.len += first.len();
+        self.heap += heap;
+        self.gone = self.gone.saturating_sub(first.len());
+        self.rest.push_front(Block { all: first, heap });
     }
 }
 
@@ -185,12 +272,14 @@ impl<T: Unstored> Queue<T> {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     by_node: HashMap<NodeKey, Vec<usize>>,
-    /// How many values of the queue are in it.
+    /// How many values are in it, including some that have left the queue.
     len: usize,
+    /// The number of the first value that is not in it.
+    next: usize,
 }
 
 impl Index {
-    /// Call it when values have left the queue.
+    /// Call it when values in the queue have other numbers than before.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -204,15 +293,23 @@ impl Index {
         order: Order,
         limit: ReadLimit,
     ) -> Vec<HistoryValue> {
-        for (at, (key, _)) in queue.iter().enumerate().skip(self.len) {
+        // Most of it has left the queue.
+        if self.len / 2 > queue.len() {
+            self.clear();
+        }
+        let first = queue.gone();
+        self.next = self.next.max(first);
+        for (number, (key, _)) in (self.next..).zip(queue.iter_from(self.next)) {
             match self.by_node.get_mut(key) {
-                Some(known) => known.push(at),
-                None => drop(self.by_node.insert(NodeKey::clone(key), vec![at])),
+                Some(known) => known.push(number),
+                None => drop(self.by_node.insert(NodeKey::clone(key), vec![number])),
             }
         }
-        self.len = queue.len();
+        let end = first + queue.len();
+        self.len += end - self.next;
+        self.next = end;
         let places = self.by_node.get(node).map(Vec::as_slice).unwrap_or_default();
-        let values = places.iter().rev().filter_map(|at| queue.get(*at)).map(|(_, value)| value);
+        let values = places.iter().rev().filter_map(|number| queue.get(*number)).map(|(_, value)| value);
         let mut values: Vec<&HistoryValue> = values.filter(|value| span.contains(value.source)).collect();
         values.sort_by_key(|value| value.source);
         values.dedup_by_key(|value| value.source);

@@ -5,7 +5,7 @@
 
 use super::counters::{RecorderCounters, UNANSWERED};
 use super::opener::HistoryOpener;
-use super::queue::{Index, Queue, Unstored as _};
+use super::queue::{Block, Index, Queue};
 use super::{
     EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeHistory, NodeKey, Order,
     Perform, ReadLimit, Span, StoreError, StoredEvent,
@@ -31,6 +31,8 @@ const EVENT_BYTES_MAX: usize = 256 << 20;
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 /// From this time on, queued values are late: reads return them.
 const LATE: Duration = Duration::from_secs(2);
+/// Most attempts to read events of which some are just being stored.
+const READS_MAX: u32 = 10;
 /// Numbers of queued events begin here, behind those of stored ones.
 const UNSTORED: i64 = 1 << 62;
 
@@ -103,32 +105,24 @@ impl WaitingStore {
     /// Queues values. `yield_now` lets other threads run.
     pub(super) fn queue(&self, values: impl Iterator<Item = (NodeKey, HistoryValue)>, yield_now: fn()) {
         // Not with the lock: reads of clients take it, too, and this thread may have to wait for a processor.
-        let (mut all, mut heap) = (Vec::new(), 0);
-        for (at, value) in values.enumerate() {
-            if at % 1_024 == 0 {
-                yield_now();
-            }
-            heap += value.heap();
-            all.push(value);
-        }
+        let blocks = Block::cut(values, yield_now);
         let now = Instant::now();
         let mut queues = self.queues();
-        queues.values.push_all(all, heap, now);
+        queues.values.push(blocks, now);
         self.bound(&mut queues, now);
     }
 
     /// Queues events of a node.
     pub(super) fn queue_events(&self, node: Arc<NodeHistory>, events: Vec<StoredEvent>) {
+        let blocks = Block::cut(events.into_iter(), || ());
         let now = Instant::now();
         let mut queues = self.queues();
         queues.events_of = Some(node);
-        for event in events {
-            queues.events.push(event, now);
-        }
+        queues.events.push(blocks, now);
         self.bound(&mut queues, now);
     }
 
-    /// Gives everything to the store. After a recent failure it waits, unless `at_once`.
+    /// Gives everything to the store, in parts. After a recent failure it waits, unless `at_once`.
     pub(super) fn flush(&self, at_once: bool) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.flush_values(at_once);
@@ -136,47 +130,54 @@ impl WaitingStore {
     }
 
     fn flush_values(&self, at_once: bool) {
-        let begun = Instant::now();
-        let Some(given) = self.queues().values.give(begun, at_once) else { return };
-        let result = self.store.store().and_then(|store| store.append(&given));
-        let mut queues = self.queues();
-        match result {
-            Ok(()) => {
-                self.counters.recorded.fetch_add(given.len() as u64, Relaxed);
-                queues.values.stored(given, begun);
-                queues.index.clear();
-                self.recovered(&mut queues, "values");
+        // What comes in the meantime is stored the next time.
+        let mut left = self.queues().values.len();
+        while left > 0 {
+            let Some(given) = self.queues().values.give(Instant::now(), at_once) else { return };
+            left = left.saturating_sub(given.len());
+            let result = self.store.store().and_then(|store| store.append(&given));
+            let mut queues = self.queues();
+            match result {
+                Ok(()) => {
+                    self.counters.recorded.fetch_add(given.len() as u64, Relaxed);
+                    queues.values.stored(&given);
+                    self.recovered(&mut queues, "values");
+                }
+                Err(error) => {
+                    queues.values.failed(given, Instant::now(), BACKOFF);
+                    self.failed(&mut queues, "values", &error);
+                    left = 0;
+                }
             }
-            Err(error) => {
-                queues.values.failed(given, Instant::now(), BACKOFF);
-                self.failed(&mut queues, "values", &error);
-            }
+            self.bound(&mut queues, Instant::now());
         }
-        self.bound(&mut queues, Instant::now());
     }
 
     fn flush_events(&self, at_once: bool) {
-        let begun = Instant::now();
-        let (given, node) = {
-            let mut queues = self.queues();
+        let (mut left, node) = {
+            let queues = self.queues();
             let Some(node) = queues.events_of.clone() else { return };
-            let Some(given) = queues.events.give(begun, at_once) else { return };
-            (given, node)
+            (queues.events.len(), node)
         };
-        let result = self.store.store().and_then(|store| store.append_events(&node.key, &given));
-        let mut queues = self.queues();
-        match result {
-            Ok(()) => {
-                self.counters.events.fetch_add(given.len() as u64, Relaxed);
-                queues.events.stored(given, begun);
-                self.recovered(&mut queues, "events");
+        while left > 0 {
+            let Some(given) = self.queues().events.give(Instant::now(), at_once) else { return };
+            left = left.saturating_sub(given.len());
+            let result = self.store.store().and_then(|store| store.append_events(&node.key, &given));
+            let mut queues = self.queues();
+            match result {
+                Ok(()) => {
+                    self.counters.events.fetch_add(given.len() as u64, Relaxed);
+                    queues.events.stored(&given);
+                    self.recovered(&mut queues, "events");
+                }
+                Err(error) => {
+                    queues.events.failed(given, Instant::now(), BACKOFF);
+                    self.failed(&mut queues, "events", &error);
+                    left = 0;
+                }
             }
-            Err(error) => {
-                queues.events.failed(given, Instant::now(), BACKOFF);
-                self.failed(&mut queues, "events", &error);
-            }
+            self.bound(&mut queues, Instant::now());
         }
-        self.bound(&mut queues, Instant::now());
     }
 
     fn failed(&self, queues: &mut Queues, what: &str, error: &StoreError) {
@@ -435,22 +436,29 @@ impl HistoryStore for WaitingStore {
         limit: ReadLimit,
         out: &mut Vec<(EventCursor, StoredEvent)>,
     ) -> Result<(), StoreError> {
-        let QueuedEvents { events, after, gone } = self.queued_events(node, span, order, after, limit);
         let store = self.answering()?;
-        let more = |last: Option<&(EventCursor, StoredEvent)>, limit: ReadLimit, found: &mut Vec<_>| {
-            let after = last.map(|(cursor, _)| *cursor).or(after);
-            store.read_events(node, span, order, after, limit, found)
-        };
-        if events.is_empty() {
-            return more(None, limit, out);
+        for attempt in 1.. {
+            let QueuedEvents { events, after: known, gone } =
+                self.queued_events(node, span, order, after, limit);
+            // A number of a queued event says nothing about stored ones.
+            let is_of_queue = !events.is_empty() || known.is_some_and(|known| known.number >= UNSTORED);
+            let more = |last: Option<&(EventCursor, StoredEvent)>, limit: ReadLimit, found: &mut Vec<_>| {
+                let after = last.map(|(cursor, _)| *cursor).or(known);
+                store.read_events(node, span, order, after, limit, found)
+            };
+            let mut found = Vec::new();
+            merge_unstored(events, order, limit, |(cursor, _)| *cursor, &mut found, more)?;
+            // If some have been stored meanwhile, they would be returned twice, or those of the same time as `after` not at all.
+            if !is_of_queue || self.queues().events.gone() == gone {
+                out.append(&mut found);
+                break;
+            }
+            if attempt == READS_MAX {
+                return Err(StoreError::unavailable(
+                    "the history store is busy with events that have waited",
+                ));
+            }
         }
-        let mut found = Vec::new();
-        merge_unstored(events, order, limit, |(cursor, _)| *cursor, &mut found, more)?;
-        if self.queues().events.gone() != gone {
-            // Some have been stored meanwhile and would be returned twice.
-            return store.read_events(node, span, order, after, limit, out);
-        }
-        out.append(&mut found);
         Ok(())
     }
 

@@ -47,6 +47,8 @@ pub use postgres::config::{Host, SslMode};
 
 /// Timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Most time that the database may take for a client's read.
+const READ_MAX: Duration = Duration::from_secs(15);
 /// Timeout for an unresponsive database: a host that lost power does not close its connections.
 const UNANSWERED: Duration = Duration::from_secs(30);
 /// Idle connections that are kept for reading.
@@ -184,6 +186,15 @@ impl PostgresStore {
         self.connector.connect()
     }
 
+    /// A connection for reading. A client waits for the answer, so the database ends what takes too long: a table can be
+    /// locked by an administrator.
+    fn connect_reader(&self) -> Result<Client, StoreError> {
+        let mut client = self.connect()?;
+        let limits = format!("SET lock_timeout = '5s'; SET statement_timeout = '{}s'", READ_MAX.as_secs());
+        client.batch_execute(&limits).map_err(|error| failed(&error))?;
+        Ok(client)
+    }
+
     /// Runs `run` with the writing connection, which is opened if necessary.
     fn writing<T>(
         &self,
@@ -215,12 +226,12 @@ impl PostgresStore {
         let was_kept = kept.is_some();
         let mut client = match kept {
             Some(client) => client,
-            None => self.connect()?,
+            None => self.connect_reader()?,
         };
         let mut result = run(&mut client);
         if was_kept && result.is_err() && client.is_closed() {
             // The connection broke while it was idle.
-            client = self.connect()?;
+            client = self.connect_reader()?;
             result = run(&mut client);
         }
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -324,6 +324,23 @@ fn a_server_starts_and_others_read_while_the_database_is_dumped() {
     dump.rollback().unwrap();
 }
 
+/// An administrator may lock a table for a long time. Clients get an answer, and can read afterwards.
+#[test]
+fn a_locked_table_is_an_error_of_the_read() {
+    let Some(server) = Server::start() else { return };
+    let store = server.open();
+    let key: NodeKey = "nsu=urn:test;s=a".into();
+    store.append(&[(NodeKey::clone(&key), value(1, 1.0))]).unwrap();
+    let mut other = server.database.url().parse::<Config>().unwrap().connect(NoTls).unwrap();
+    let mut locking = other.transaction().unwrap();
+    locking.batch_execute("LOCK TABLE taktwerk_value IN ACCESS EXCLUSIVE MODE").unwrap();
+    let mut out = Vec::new();
+    let read = store.read(&key, Span::ALL, Order::Forward, ReadLimit::NONE, &mut out);
+    assert_eq!(read.unwrap_err().status_of_read(), StatusCode::BAD_DATA_UNAVAILABLE);
+    locking.rollback().unwrap();
+    assert_eq!(all(&store, &key).len(), 1);
+}
+
 /// With the extension, where it is installed: it is in no package of Debian.
 #[test]
 #[allow(clippy::print_stderr)] // a test that is skipped says why

@@ -57,7 +57,17 @@ pub(crate) trait Generator {
     /// The connection target of each client.
     fn target(&self, context: &Context<'_>) -> Result<Target, GeneratorError>;
     /// The clients, on this thread.
-    fn fleet(&self, connecting_max: usize, context: &Context<'_>) -> Result<Fleet, GeneratorError>;
+    fn fleet(&self, connecting_max: usize, context: &Context<'_>) -> Result<Fleet, GeneratorError> {
+        self.fleet_with(connecting_max, |_| {}, context)
+    }
+
+    /// The clients, with a changed configuration.
+    fn fleet_with(
+        &self,
+        connecting_max: usize,
+        change: impl FnOnce(&mut ClientConfig),
+        context: &Context<'_>,
+    ) -> Result<Fleet, GeneratorError>;
 }
 
 impl Generator for Common {
@@ -102,11 +112,18 @@ impl Generator for Common {
         Ok(target)
     }
 
-    fn fleet(&self, connecting_max: usize, context: &Context<'_>) -> Result<Fleet, GeneratorError> {
+    fn fleet_with(
+        &self,
+        connecting_max: usize,
+        change: impl FnOnce(&mut ClientConfig),
+        context: &Context<'_>,
+    ) -> Result<Fleet, GeneratorError> {
         let mut options = FleetOptions::default();
         options.busy_poll = self.busy_poll;
         options.connecting_max = connecting_max.max(1);
-        Fleet::new(self.client_config(context)?, options).map_err(environment)
+        let mut config = ClientConfig::clone(&*self.client_config(context)?);
+        change(&mut config);
+        Fleet::new(Arc::new(config), options).map_err(environment)
     }
 }
 

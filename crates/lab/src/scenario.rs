@@ -244,6 +244,12 @@ pub struct LoadSpec {
     /// Clients send a Publish request each time this share of the publishing interval has passed (`subscribe`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish_every: Option<f64>,
+    /// Maximum number of Publish requests that each client keeps pending (`subscribe`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publish_requests: Option<u32>,
+    /// Maximum number of notifications in a message (`subscribe`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notifications_max: Option<u32>,
 }
 
 impl LoadSpec {
@@ -266,6 +272,8 @@ impl LoadSpec {
             asleep: false,
             each_value: false,
             publish_every: None,
+            publish_requests: None,
+            notifications_max: None,
         }
     }
 }
@@ -475,6 +483,10 @@ pub struct Condition {
     pub each_value: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish_every: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publish_requests: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notifications_max: Option<u32>,
     pub security: SecuritySpec,
     pub cpu: CpuSpec,
     pub time: TimeSpec,
@@ -594,6 +606,8 @@ impl Scenario {
                                         asleep: load.asleep,
                                         each_value: load.each_value,
                                         publish_every: load.publish_every,
+                                        publish_requests: load.publish_requests,
+                                        notifications_max: load.notifications_max,
                                         security: self.security.clone(),
                                         cpu: self.cpu.clone(),
                                         time: self.time.clone(),

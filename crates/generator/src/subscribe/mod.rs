@@ -62,7 +62,12 @@ pub(crate) fn run(arguments: &Subscribe, context: &Context<'_>) -> Result<Finish
     observer.written = arguments.time_in_value.then(Written::default);
     observer.age = arguments.each_value.then(Times::new);
     observer.clock = arguments.publish_every.map(|share| Clock::new(share, common.clients as usize));
-    let mut fleet = common.fleet(64, context)?;
+    let requests = arguments.publish_requests.map(|most| most as usize);
+    let mut fleet = common.fleet_with(
+        64,
+        |config| config.publish_max = requests.unwrap_or(config.publish_max),
+        context,
+    )?;
     let target = common.target(context)?;
     for _ in 0..common.clients {
         fleet.add(target.clone());
@@ -200,7 +205,13 @@ fn params(arguments: &Subscribe) -> SubscriptionParams {
     let publishing_interval_ms = millis(arguments.interval);
     // Creating hundreds of thousands of items takes a while, during which no Publish request gets through.
     let lifetime_count = (LIFETIME_MS / publishing_interval_ms.max(1.0)).ceil().max(60.0) as u32;
-    SubscriptionParams { publishing_interval_ms, lifetime_count, ..SubscriptionParams::default() }
+    let notifications_max = arguments.notifications_max.unwrap_or(0);
+    SubscriptionParams {
+        publishing_interval_ms,
+        lifetime_count,
+        notifications_max,
+        ..SubscriptionParams::default()
+    }
 }
 
 /// Connects all clients and creates all subscriptions and items.

@@ -109,6 +109,8 @@ impl Scenario {
                 "queue",
                 "each_value",
                 "publish_every",
+                "publish_requests",
+                "notifications_max",
             ],
             Kind::Roundtrip => vec!["clients", "payload", "publishing_ms", "count"],
             Kind::Fan => vec!["clients", "publishing_ms", "count"],
@@ -137,6 +139,8 @@ impl Scenario {
             ("count", load.count.is_some()),
             ("each_value", load.each_value),
             ("publish_every", load.publish_every.is_some()),
+            ("publish_requests", load.publish_requests.is_some()),
+            ("notifications_max", load.notifications_max.is_some()),
         ];
         let (key, _) = given.into_iter().find(|(key, is_given)| *is_given && !takes.contains(key))?;
         Some(format!(
@@ -176,8 +180,18 @@ impl Scenario {
                 return Some(format!("{key} = {value} must lie between {least} and {most}"));
             }
         }
-        if load.count == Some(0) {
-            return Some("load.count is 0: write at least 1, or leave it out".to_owned());
+        let counts = [
+            ("count", load.count == Some(0)),
+            ("publish_requests", load.publish_requests == Some(0)),
+            ("notifications_max", load.notifications_max == Some(0)),
+        ];
+        if let Some((key, _)) = counts.iter().find(|(_, is_zero)| *is_zero) {
+            return Some(format!("load.{key} is 0: write at least 1, or leave it out"));
+        }
+        if load.publish_every.is_some() && load.publish_requests.is_some() {
+            let problem = "load.publish_every sends Publish requests by a clock, load.publish_requests keeps a number \
+                           of them pending: leave one out";
+            return Some(problem.to_owned());
         }
         let figures = self.thresholds.iter().flat_map(|threshold| [threshold.below, threshold.above]);
         if let Some(value) = figures.flatten().find(|value| !value.is_finite()) {

@@ -124,6 +124,8 @@ impl Condition {
             update: (update > 0.0).then(|| millis(update)),
             each_value: self.each_value,
             publish_every: self.publish_every,
+            publish_requests: self.publish_requests,
+            notifications_max: self.notifications_max,
             steady: self.time.steady,
             ..load
         }

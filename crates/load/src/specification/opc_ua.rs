@@ -131,8 +131,16 @@ pub struct Subscribe {
 
     /// Send a Publish request each time this share of the publishing interval has passed, such as 0.8. By default, the
     /// client keeps a number of requests pending.
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "publish_requests")]
     pub publish_every: Option<f64>,
+
+    /// Maximum number of Publish requests that each client keeps pending. By default, as many as its subscription needs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub publish_requests: Option<u32>,
+
+    /// Maximum number of notifications in a message. By default, there is no limit.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub notifications_max: Option<u32>,
 
     /// Start the measurement when messages have arrived in time and with equally many values for ten intervals.
     #[arg(long)]
@@ -167,6 +175,8 @@ impl Default for Subscribe {
             time_in_value: false,
             each_value: false,
             publish_every: None,
+            publish_requests: None,
+            notifications_max: None,
             steady: false,
             heavy: None,
             stall: false,

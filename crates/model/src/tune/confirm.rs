@@ -14,16 +14,17 @@ const REPETITIONS: u32 = 5;
 /// Why there is no such scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoScenario {
-    /// The laboratory's client does not have this setting.
-    #[error("the laboratory's client does not have the setting {0}")]
-    Setting(&'static str),
     /// The laboratory's links have a line for each direction.
     #[error(
         "a line that both directions share cannot be measured: the laboratory's links have one for each direction"
     )]
     Shared,
-    /// Only sessions are supported here.
-    #[error("PubSub cannot be measured this way: use a scenario with load.kind = \"pubsub\"")]
+    /// The laboratory's publisher does not send over emulated links.
+    #[error(
+        "PubSub cannot be measured over an emulated link: the laboratory's publisher and subscriber are one process. \
+         Measure them without a link by a scenario with load.kind = \"pubsub\", or let `tune` recommend a session \
+         (--set tune.search.transport=session)"
+    )]
     PubSub,
 }
 
@@ -72,13 +73,6 @@ pub fn load(problem: &Problem, settings: &Settings, queue: u32) -> Result<String
     if problem.is_shared {
         return Err(NoScenario::Shared);
     }
-    for (name, value) in
-        [("notifications_max", settings.notifications_max), ("publish_requests", settings.publish_requests)]
-    {
-        if value > 0 {
-            return Err(NoScenario::Setting(name));
-        }
-    }
     let is_default = *settings == default_setting(settings);
     let name = if is_default { "default" } else { "recommended" };
     let mut text = String::new();
@@ -99,6 +93,13 @@ pub fn load(problem: &Problem, settings: &Settings, queue: u32) -> Result<String
     let _ = writeln!(text, "queue = {queue}");
     if let Some(share) = problem.publish_every {
         let _ = writeln!(text, "publish_every = {share:?}");
+    }
+    for (name, value) in
+        [("notifications_max", settings.notifications_max), ("publish_requests", settings.publish_requests)]
+    {
+        if value > 0 {
+            let _ = writeln!(text, "{name} = {value}");
+        }
     }
     if settings.security != Security::None {
         let (mode, policy) = settings.security.names();
@@ -162,9 +163,17 @@ mod tests {
     }
 
     #[test]
+    fn the_load_has_the_limits_of_the_subscription() {
+        let sets = ["tune.search.publish_requests=2", "tune.search.notifications_max=40"];
+        let table: toml::Table = of(PLANT, &sets).unwrap().parse().unwrap();
+        assert_eq!(table["load"]["publish_requests"].as_integer(), Some(2));
+        assert_eq!(table["load"]["notifications_max"].as_integer(), Some(40));
+        let without: toml::Table = of(PLANT, &[]).unwrap().parse().unwrap();
+        assert!(without["load"].get("publish_requests").is_none());
+    }
+
+    #[test]
     fn unmeasurable_settings_say_why() {
-        let requests = ["tune.search.publish_requests=2"];
-        assert_eq!(of(PLANT, &requests), Err(NoScenario::Setting("publish_requests")));
         let shared = PLANT.replace("link = ", "link.shared = true\nlink.profile = ");
         assert_eq!(of(&shared, &[]), Err(NoScenario::Shared));
         let pubsub = ["tune.search.transport=\"pubsub\""];

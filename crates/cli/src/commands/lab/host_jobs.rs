@@ -10,12 +10,15 @@ use taktwerk_schema::HistoryUpdateType;
 use taktwerk_server::history::{
     HistoryStore, HistoryValue, Modification, NodeKey, Order, Perform, ReadLimit, Span,
 };
+use taktwerk_sim::host::costs::RECORDING;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
 /// Values per history request, as most clients use.
 const VALUES: usize = 1_000;
 /// Number of stored values.
 const STORED: usize = 20_000;
+/// Number of variables whose values are recorded together, each with the same number of values.
+const RECORDED: usize = 100;
 
 /// Durations of a job in nanoseconds.
 fn times(rounds: usize, mut job: impl FnMut() -> Result<(), Failure>) -> Result<Vec<f64>, Failure> {
@@ -63,7 +66,7 @@ fn passwords(rounds: usize) -> Result<Vec<f64>, Failure> {
     })
 }
 
-/// Reading and writing 1000 values in SQLite.
+/// Reading, replacing and recording 1000 values in SQLite.
 fn history(rounds: usize, all: &mut BTreeMap<String, Vec<f64>>) -> Result<(), Failure> {
     let directory = tempfile::tempdir().map_err(|error| environment(&error))?;
     let retention = Retention { age: Duration::from_secs(365 * 86_400), size: u64::MAX };
@@ -109,6 +112,30 @@ fn history(rounds: usize, all: &mut BTreeMap<String, Vec<f64>>) -> Result<(), Fa
         update.map(drop).map_err(|error| environment(&error))
     })?;
     all.insert("update-history".to_owned(), updated);
+    let nodes: Vec<NodeKey> =
+        (0..RECORDED).map(|at| format!("nsu=urn:taktwerk:calibration;s=Recorded{at}").into()).collect();
+    let mut round = 0;
+    let recorded = times(rounds, || {
+        // As the recorder gives them to the store: in the order of their times, those of all variables mixed.
+        let first = round * VALUES / RECORDED;
+        round += 1;
+        let moments = first..first + VALUES / RECORDED;
+        let values: Vec<_> =
+            moments.flat_map(|at| nodes.iter().map(move |node| (node.clone(), value(at)))).collect();
+        store.append(&values).map_err(|error| environment(&error))
+    })?;
+    let (mut out, stored) = (Vec::new(), round * VALUES / RECORDED);
+    let span = Span { first: start, last: value(stored).source };
+    for node in &nodes {
+        store
+            .read(node, span, Order::Forward, ReadLimit::count(stored + 1), &mut out)
+            .map_err(|error| environment(&error))?;
+    }
+    if out.len() != round * VALUES {
+        let problem = format!("the store has {} of {} recorded values", out.len(), round * VALUES);
+        return Err(Failure::Environment(problem));
+    }
+    all.insert(RECORDING.to_owned(), recorded);
     Ok(())
 }
 
@@ -130,7 +157,10 @@ mod tests {
     fn all_jobs_are_timed() {
         let all = measure(&Known(b"known"), b"known", true).unwrap();
         let names: Vec<&str> = all.keys().map(String::as_str).collect();
-        assert_eq!(names, ["check-credential", "read-history", "update-history", "validate-certificate"]);
+        assert_eq!(
+            names,
+            ["append-history", "check-credential", "read-history", "update-history", "validate-certificate"]
+        );
         assert!(all.values().all(|times| !times.is_empty() && times.iter().all(|nanos| *nanos > 0.0)));
         // A password hash is expensive by design.
         assert!(all["check-credential"][0] > all["validate-certificate"][0]);

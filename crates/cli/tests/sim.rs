@@ -220,3 +220,111 @@ fn mistakes_are_reported_with_position_and_exit_code() {
     assert!(said.contains("it needs no fault: the plant alone shows it"), "{said}");
     assert!(said.contains("--seeds 1 --seed 1"), "{said}");
 }
+
+/// What makes each plant of `docs/lab/plants` short, and a figure that it must have.
+const PLANTS: [(&str, &[&str], &str); 8] = [
+    ("burger-case-1.toml", &[], "per_second"),
+    ("burger-case-2.toml", &["node.0.count=1", "node.1.count=1"], "per_second"),
+    ("cavalieri.toml", &["tune.measured_s=1", "tune.search.publishing_ms=40"], "delay_mean_ms"),
+    ("certificates.toml", &["time.duration_s=16"], "plant-ca.answer_mean_ms"),
+    ("fieldbus.toml", &["time.duration_s=11"], "delay_mean_ms"),
+    ("large.toml", &["server.0.count=2", "time.duration_s=2"], "per_second"),
+    ("shift-change.toml", &["time.duration_s=4"], "report.round_trip_mean_ms"),
+    ("two-lines.toml", &["time.duration_s=6"], "historian.delay_mean_ms"),
+];
+
+#[test]
+fn every_plant_of_the_book_is_simulated() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab/plants");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let known = PLANTS.iter().find(|(known, ..)| *known == name);
+        let (_, sets, figure) = known.unwrap_or_else(|| panic!("add {name} to PLANTS"));
+        let file = format!("docs/lab/plants/{name}");
+        let mut arguments = vec![file.as_str(), "--json", "--seeds", "1"];
+        arguments.extend(sets.iter().flat_map(|set| ["--set", *set]));
+        let all = document(&sim(&arguments));
+        for case in all["cases"].as_array().unwrap() {
+            let figures = case["figures"].as_object().unwrap();
+            let found = figures.iter().find(|(known, _)| known.ends_with(figure));
+            let median = found.and_then(|(_, one)| one["median"].as_f64());
+            assert!(median.is_some_and(|value| value > 0.0), "{name}: {figures:?}");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, PLANTS.len(), "PLANTS names a file that does not exist");
+}
+
+#[test]
+fn operators_that_log_in_together_wait_for_passwords() {
+    let plant = "docs/lab/plants/shift-change.toml";
+    let of = |login: &str| {
+        let login = format!("client.1.login={login}");
+        document(&sim(&[plant, "--json", "--seeds", "1", "--set", &login, "--set", "time.duration_s=5"]))
+    };
+    let figure = |document: &Value, name: &str| {
+        document["cases"][0]["figures"][name]["median"].as_f64().unwrap_or_else(|| panic!("{name}"))
+    };
+    let (passwords, anonymous) = (of("password"), of("anonymous"));
+    // Each of 40 clients loses its connection once and restores it.
+    for document in [&passwords, &anonymous] {
+        assert_eq!(figure(document, "operators.reconnects"), 40.0);
+        assert_eq!(figure(document, "report.failed"), 0.0);
+        assert_eq!(figure(document, "control-room.missing_percent"), 0.0);
+    }
+    let up = |document: &Value| figure(document, "operators.session_up_ms");
+    assert!(up(&passwords) > up(&anonymous) + 100.0, "{} {}", up(&passwords), up(&anonymous));
+    let outage = |document: &Value| figure(document, "operators.outage_ms");
+    assert!(outage(&passwords) > outage(&anonymous), "{} {}", outage(&passwords), outage(&anonymous));
+}
+
+#[test]
+fn authorities_that_are_far_or_down_are_answers_of_a_plant() {
+    let plant = "docs/lab/plants/certificates.toml";
+    let of = |sets: &[&str]| {
+        let sets = sets.iter().flat_map(|set| ["--set", *set]);
+        document(&sim(&[plant, "--json", "--seeds", "1"].into_iter().chain(sets).collect::<Vec<_>>()))
+    };
+    let figure = |document: &Value, name: &str| {
+        document["cases"][0]["figures"][name]["median"].as_f64().unwrap_or_else(|| panic!("{name}"))
+    };
+    let (near, far) = (of(&["link.1.delay=1ms"]), of(&["link.1.delay=300ms"]));
+    let up = |document: &Value| figure(document, "control-room.session_up_ms");
+    assert!(up(&far) > up(&near) + 2_000.0, "{} {}", up(&far), up(&near));
+    assert!(figure(&near, "plant-ca.unanswered") > 0.0, "{near}");
+    let accepts = of(&["link.1.delay=1ms", "authority.0.on_failure=accept", "authority.0.timeout_s=1"]);
+    let outage = |document: &Value| figure(document, "control-room.outage_ms");
+    assert!(outage(&accepts) < outage(&near), "{} {}", outage(&accepts), outage(&near));
+
+    let said = error(&sim(&[plant, "--set", "server.0.authorities=[\"nobody\"]"]), 2);
+    assert!(said.contains("server.0.authorities") && said.contains("there are plant-ca, root-ca"), "{said}");
+    let said = error(&sim(&[plant, "--set", "authority.0.valid_s=9"]), 2);
+    assert!(said.contains("OCSP answers are not kept"), "{said}");
+    let said = error(&sim(&[plant, "--set", "fault.0.kind=slow"]), 2);
+    assert!(said.contains("fault.0.by") && said.contains("such as \"2s\""), "{said}");
+    let said = error(&sim(&[plant, "--set", "fault.1.kind=slow"]), 2);
+    assert!(said.contains("only a certificate authority can be slow"), "{said}");
+}
+
+#[test]
+fn plants_of_tune_keep_their_clock_and_their_machines() {
+    let plant = "docs/lab/plants/cavalieri.toml";
+    let short =
+        ["--json", "--seeds", "1", "--set", "tune.measured_s=4", "--set", "tune.search.publishing_ms=20"];
+    let of = |more: &[&str]| document(&sim(&[&[plant][..], &short, more].concat()));
+    let figure = |document: &Value, name: &str| document["cases"][0]["figures"][name]["median"].as_f64();
+    let clock = of(&[]);
+    let every = of(&["--set", "tune.publish_every=0.4"]);
+    let up = |document: &Value| {
+        figure(document, "link.up_bits_s").or(figure(document, "ppp-2m,busy=30%.up_bits_s"))
+    };
+    let (clock, every) = (up(&clock).unwrap(), up(&every).unwrap());
+    // Twice as many Publish requests.
+    assert!(every > clock * 1.5, "{every} {clock}");
+    let placed = of(&["--set", "tune.host=epyc-vm"]);
+    assert!(figure(&placed, "server.cpu_percent").is_some_and(|cpu| cpu > 0.0), "{placed}");
+    assert!(figure(&placed, "subscribe.client_cpu_percent").is_some_and(|cpu| cpu > 0.0), "{placed}");
+    let said = error(&sim(&[plant, "--set", "tune.host=vax"]), 2);
+    assert!(said.contains("tune.host") && said.contains("cannot read") && said.contains("epyc-vm"), "{said}");
+}

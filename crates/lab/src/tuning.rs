@@ -1,14 +1,14 @@
 //! Evaluates settings by simulation with the production client and server cores in virtual time.
 
 use crate::model::Model;
-use crate::simulate::convert::of_settings;
+use crate::simulate::convert::{awake, of_settings, place_both};
 use std::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
-use taktwerk_model::host::{Cost, HostProfile};
-use taktwerk_model::tune::analytic::{Analytic, complete, is_always_awake};
+use taktwerk_model::host::HostProfile;
+use taktwerk_model::tune::analytic::{Analytic, complete};
 use taktwerk_model::tune::{Evaluate, EvaluateError, Figures, Problem, Security, Settings, Transport};
 use taktwerk_sim::publishing::{self, Outcome, PublishRequests, Setup, Signals, SimulateError};
-use taktwerk_sim::scenario::{self, Host, RunError};
+use taktwerk_sim::scenario::{self, RunError};
 
 /// The machines of a plant.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +80,8 @@ impl<'a> Simulation<'a> {
     /// See [`publishing::simulate`].
     pub(crate) fn outcome(&self, settings: &Settings, seed: u64) -> Result<Outcome, SimulateError> {
         let mut setup = Setup { seed, ..self.setup.clone() };
-        if let (Some(server), Some(processors)) = (self.server(settings), &self.processors) {
+        if let Some(processors) = &self.processors {
+            let server = awake(&processors.server, settings);
             (setup.server, setup.client) = (Some(server), Some(processors.client.clone()));
         }
         publishing::simulate(&setup, &simulated(self.problem, settings))
@@ -107,26 +108,11 @@ impl<'a> Simulation<'a> {
         figures
     }
 
-    /// The machine of the server. A server that polls without end is never woken.
-    fn server(&self, settings: &Settings) -> Option<HostProfile> {
-        let mut profile = self.processors.as_ref()?.server.clone();
-        if is_always_awake(settings) {
-            profile.scheduler.wake = Cost::Fixed(0.0);
-            profile.scheduler.wake_asleep = None;
-        }
-        Some(profile)
-    }
-
     /// Simulates all clients or subscribers.
     fn whole(&self, settings: &Settings, seed: u64) -> Result<Simulated, EvaluateError> {
         let mut plant = of_settings(self.problem, settings);
-        if let (Some(server), Some(processors)) = (self.server(settings), &self.processors) {
-            let host = |name: &str, profile| Host { name: name.to_owned(), profile, competitors: Vec::new() };
-            plant.hosts = vec![host("server", server), host("client", processors.client.clone())];
-            plant.servers.iter_mut().for_each(|one| one.host = Some(0));
-            plant.clients.iter_mut().for_each(|one| one.host = Some(1));
-            plant.pubsub.publishers.iter_mut().for_each(|one| one.host = Some(0));
-            plant.pubsub.subscribers.iter_mut().for_each(|one| one.host = Some(1));
+        if let Some(processors) = &self.processors {
+            place_both(&mut plant, settings, &processors.server, &processors.client);
         }
         let outcome = scenario::run(&plant, seed, &mut |_| true).map_err(|error| match error {
             RunError::Broken(_) => failed(seed, settings, &error),
@@ -254,6 +240,7 @@ impl Evaluate for Simulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taktwerk_model::host::Cost;
     use taktwerk_model::tune::problem::Options;
 
     const TEXT: &str = "
@@ -302,6 +289,27 @@ mod tests {
         let simulated = share(clock.0.bandwidth_bits_s, own.0.bandwidth_bits_s);
         let calculated = share(clock.1.bandwidth_bits_s, own.1.bandwidth_bits_s);
         assert!(simulated > 1.02 && (simulated - calculated).abs() < 0.1, "{simulated} {calculated}");
+    }
+
+    #[test]
+    fn plants_and_settings_with_a_clock_agree() {
+        let problem = problem(&["tune.publish_every=0.8"]);
+        for publishing_ms in [20.0, 60.0] {
+            let settings = Settings { publishing_ms, ..Settings::usual() };
+            let tuned = Simulation::new(&problem, None).evaluate(&settings, 1).unwrap();
+            // As `taktwerk sim` runs the plant.
+            let plant = of_settings(&problem, &settings);
+            let outcome = scenario::run(&plant, 1, &mut |_| true).unwrap();
+            let (load, line) = (&outcome.loads[0], outcome.lines[0]);
+            assert_eq!((load.due, load.losses), (load.arrived, 0), "{publishing_ms}: {load:?}");
+            let near = |one: f64, other: f64| (one / other - 1.0).abs() < 0.1;
+            assert!(
+                near(load.times.mean() / 1e6, tuned.delay_mean_ms),
+                "{publishing_ms}: {load:?} {tuned:?}"
+            );
+            let bits = problem.busiest(line.up_bits_s, line.down_bits_s);
+            assert!(near(bits, tuned.bandwidth_bits_s), "{publishing_ms}: {line:?} {tuned:?}");
+        }
     }
 
     #[test]

@@ -1,17 +1,22 @@
 //! Time to open a session and to read blocks of variables over a link.
 //!
 //! [`call`] is a pure function, like [`simulate`](crate::publishing::simulate): it runs the production cores in virtual
-//! time. Host profiles describe the processors of both ends. The answer times of certificate authorities
-//! ([`Authority`](crate::authority::Authority)) are part of the profiles, as the cost of validation.
+//! time. Host profiles describe the processors of both ends. Client and server can ask certificate authorities before
+//! they accept a certificate. Authorities are nodes with processors and links of their own.
 
+use crate::authority::{Authority, Query, Unknown};
 use crate::client::Application;
 use crate::error::SimulateError;
-use crate::network::Transport;
-use crate::pair::{NAME, Pair};
+use crate::host::{Costs, MachineId};
+use crate::ids::NodeId;
+use crate::network::{Path, Route, Transport};
+use crate::pair::{NAME, Pair, Placed};
 use crate::plant::{Plant, add_variable, value_of};
 use crate::publishing::value;
 use crate::world::World;
 use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
 use taktwerk_client::{Client, Delivery, Event};
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::HostProfile;
@@ -28,6 +33,32 @@ const PAUSE: Duration = Duration::from_secs(1);
 const VARIABLES_MAX: u32 = 50_000;
 /// Maximum size of the answer to a block that the server buffers, in bytes.
 const ANSWER_MAX: usize = 64 << 20;
+
+/// Maximum time that client and server wait for the answer of an authority.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(100);
+
+/// An authority with its link and machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remote {
+    /// The authority.
+    pub authority: Authority,
+    /// The line that leads to it. All that ask it share this line.
+    pub link: Profile,
+    /// Costs of work on its machine; `None` for zero.
+    pub host: Option<HostProfile>,
+}
+
+/// Who is asked whether a certificate is valid.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Checks {
+    /// Nobody.
+    #[default]
+    None,
+    /// Client and server each ask an authority on their own machine.
+    Local(Authority),
+    /// Client and server ask the same authorities, one after the other, the issuer first.
+    Remote(Vec<Remote>),
+}
 
 /// The simulated system.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +77,11 @@ pub struct Setup {
     pub client: Option<HostProfile>,
     /// Maximum delay of TCP acknowledgements at both ends; `None` for Linux defaults.
     pub delayed_ack: Option<Duration>,
+    /// Certificate authorities.
+    pub checks: Checks,
+    /// Number of other clients that open a session at the same time, each with a server of its own over a line of its
+    /// own. They ask the same authorities.
+    pub others: u32,
     /// Seed of all random decisions.
     pub seed: u64,
 }
@@ -62,6 +98,8 @@ impl Setup {
             server: None,
             client: None,
             delayed_ack: None,
+            checks: Checks::None,
+            others: 0,
             seed: 1,
         }
     }
@@ -89,7 +127,7 @@ impl Block {
 /// Results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calls {
-    /// Time from the first packet until the session was activated.
+    /// Time from the first packet until the session was activated; with others, until the last of all sessions was.
     pub session_up: Duration,
     /// Time from requesting a block until the client's application has all of it.
     pub round_trips: Vec<Duration>,
@@ -139,41 +177,18 @@ pub fn call(setup: &Setup, blocks: &[Block]) -> Result<Calls, SimulateError> {
         return Err(invalid("value_len", block.value_len, "at most 8 MiB"));
     }
     let mut world: World<Caller> = World::new(setup.seed);
-    let pair = Pair {
-        link: &setup.link,
-        is_half_duplex: false,
-        transport: setup.transport,
-        security: setup.security,
-        certificate_len: setup.certificate_len,
-        server: setup.server.as_ref(),
-        client: setup.client.as_ref(),
-        delayed_ack: setup.delayed_ack,
-        publish_max: None,
-        reads_limits: false,
-    };
-    let entropy = Box::new(world.fork_entropy());
-    let origin = world.utc_origin();
-    let plant = Plant::new(NAME, 0, origin, entropy, |config| {
-        pair.configure(config);
-        config.limits.nodes_per_read_max = VARIABLES_MAX;
-    });
-    let plant = plant.map_err(|error| invalid("variables", error, "variables that the server can have"))?;
-    let mut firsts = Vec::new();
-    let mut number = 0;
-    for block in blocks {
-        firsts.push(number);
-        for _ in 0..block.variables {
-            add_variable(&plant.space, number, value(block.value_len, 0), origin)
-                .map_err(|error| invalid("variables", error, "variables that the server can have"))?;
-            number += 1;
-        }
-    }
     let start = world.now().instant;
-    let placed = pair.place(&mut world, plant, Caller::default())?;
-    world.server_mut(placed.server).response_len_max = ANSWER_MAX;
-    let is_up = |world: &World<Caller>| world.client(placed.client).application.connected_at.is_some();
+    let (placed, firsts) = place(&mut world, setup, NAME, blocks)?;
+    let mut all = vec![placed];
+    for number in 0..setup.others {
+        all.push(place(&mut world, setup, &format!("{NAME}-{}", number + 2), &[])?.0);
+    }
+    add_authorities(&mut world, setup, &all)?;
+    let is_up = |world: &World<Caller>| {
+        all.iter().all(|one| world.client(one.client).application.connected_at.is_some())
+    };
     if !world.run_while(PATIENCE, |world| !is_up(world))? {
-        let trouble = world.client(placed.client).application.trouble.clone();
+        let trouble = all.iter().find_map(|one| world.client(one.client).application.trouble.clone());
         return Err(SimulateError::NoSession(PATIENCE, trouble.unwrap_or_else(|| "no answer".to_owned())));
     }
     let session_up = world.now().instant.since(start);
@@ -211,6 +226,103 @@ pub fn call(setup: &Setup, blocks: &[Block]) -> Result<Calls, SimulateError> {
         round_trips.push(world.now().instant.since(asked));
     }
     Ok(Calls { session_up, round_trips })
+}
+
+/// Adds a client with its server, which has the variables of the blocks. Returns the number of the first variable of
+/// each block, too.
+fn place(
+    world: &mut World<Caller>,
+    setup: &Setup,
+    name: &str,
+    blocks: &[Block],
+) -> Result<(Placed, Vec<u32>), SimulateError> {
+    let pair = Pair {
+        name,
+        link: &setup.link,
+        is_half_duplex: false,
+        transport: setup.transport,
+        security: setup.security,
+        certificate_len: setup.certificate_len,
+        server: setup.server.as_ref(),
+        client: setup.client.as_ref(),
+        delayed_ack: setup.delayed_ack,
+        publish_max: None,
+        reads_limits: false,
+    };
+    let entropy = Box::new(world.fork_entropy());
+    let origin = world.utc_origin();
+    let plant = Plant::new(name, 0, origin, entropy, |config| {
+        pair.configure(config);
+        config.limits.nodes_per_read_max = VARIABLES_MAX;
+    });
+    let plant = plant.map_err(|error| invalid("variables", error, "variables that the server can have"))?;
+    let mut firsts = Vec::new();
+    let mut number = 0;
+    for block in blocks {
+        firsts.push(number);
+        for _ in 0..block.variables {
+            add_variable(&plant.space, number, value(block.value_len, 0), origin)
+                .map_err(|error| invalid("variables", error, "variables that the server can have"))?;
+            number += 1;
+        }
+    }
+    let placed = pair.place(world, plant, Caller::default())?;
+    world.server_mut(placed.server).response_len_max = ANSWER_MAX;
+    Ok((placed, firsts))
+}
+
+/// Adds the authorities, and lets clients and servers ask them.
+fn add_authorities(world: &mut World<Caller>, setup: &Setup, all: &[Placed]) -> Result<(), SimulateError> {
+    let query = |(node, authority, number): (NodeId, &Authority, usize), route, asker: u32| Query {
+        node,
+        authority: authority.clone(),
+        route,
+        timeout: ANSWER_TIME_MAX,
+        unknown: Unknown::Refuse,
+        numbers: (asker, u32::try_from(number).unwrap_or(u32::MAX)),
+    };
+    let mut known = Vec::new();
+    if let Checks::Remote(remotes) = &setup.checks {
+        for (number, remote) in remotes.iter().enumerate() {
+            let node = world.add_authority(remote.authority.clone(), &Rc::default());
+            if let Some(profile) = &remote.host {
+                let costs = Costs::new(profile);
+                let costs =
+                    costs.map_err(|error| invalid("host", error, "a host profile of this version"))?;
+                let machine = world.add_machine(Arc::new(costs));
+                world.place_node(node, machine);
+            }
+            let line = world.add_line(&remote.link, false);
+            known.push(((node, &remote.authority, number), Route::on(line, &remote.link)));
+        }
+    }
+    for (number, placed) in (0..).zip(all) {
+        let ends = [(placed.server_machine, 2 * number), (placed.client_machine, 2 * number + 1)];
+        let askers = ends.map(|(machine, asker): (Option<MachineId>, u32)| {
+            let place = |world: &mut World<Caller>, node| {
+                if let Some(machine) = machine {
+                    world.place_node(node, machine);
+                }
+                node
+            };
+            let chain: Rc<[Query]> = match &setup.checks {
+                Checks::None => return None,
+                Checks::Local(authority) => {
+                    let node = world.add_authority(authority.clone(), &Rc::default());
+                    let node = place(world, node);
+                    [query((node, authority, 0), Route::symmetric(Path::IDEAL), asker)].into()
+                }
+                Checks::Remote(_) => known.iter().map(|(one, route)| query(*one, *route, asker)).collect(),
+            };
+            let node = world.add_asker("checks", chain, Vec::new());
+            Some(place(world, node))
+        });
+        if let [Some(server), Some(client)] = askers {
+            world.check_at_server(placed.server, server);
+            world.check_at_client(placed.client, client);
+        }
+    }
+    Ok(())
 }
 
 fn invalid(key: &'static str, value: impl core::fmt::Display, expected: &'static str) -> SimulateError {

@@ -2,8 +2,9 @@
 //!
 //! Packets are recorded as sent, even if the line loses them. Their length is the length used by the model, without the
 //! framing of a profile. Fields that the model does not have are made up: addresses (10.0.0.1 and up for servers,
-//! 10.16.0.1 for brokers, 10.32.0.1 for publishers, 10.128.0.1 for clients, 10.160.0.1 for subscribers, 239.0.0.1 for
-//! multicast groups), ports (4840 and 1883; one for each connection of a client), initial sequence numbers, and
+//! 10.16.0.1 for brokers, 10.32.0.1 for publishers, 10.48.0.1 for certificate authorities, 10.128.0.1 for clients,
+//! 10.160.0.1 for subscribers, 10.176.0.1 for those that ask authorities, 239.0.0.1 for multicast groups), ports (4840,
+//! 1883 and 80; one for each connection of a client), initial sequence numbers, and
 //! timestamps (RFC 7323), which count milliseconds and echo the other end's last segment even if it has not arrived.
 
 use crate::network::{Datagram, LineId, Packet, Service, Side, Station, Tap};
@@ -26,14 +27,18 @@ const WINDOW_SCALE: u8 = 7;
 const OPC_UA: u16 = 4840;
 /// The registered port of MQTT.
 const MQTT: u16 = 1883;
+/// The port of HTTP.
+const HTTP: u16 = 80;
 /// First ephemeral port of clients, as in Linux.
 const FIRST_PORT: u16 = 32_768;
 const PORTS: u32 = 28_232;
 const SERVERS: u32 = 0x0a00_0001;
 const BROKERS: u32 = 0x0a10_0001;
 const PUBLISHERS: u32 = 0x0a20_0001;
+const AUTHORITIES: u32 = 0x0a30_0001;
 const CLIENTS: u32 = 0x0a80_0001;
 const SUBSCRIBERS: u32 = 0x0aa0_0001;
+const ASKERS: u32 = 0x0ab0_0001;
 const MULTICAST: u32 = 0xef00_0001;
 /// Time to live of unicast and multicast datagrams; multicast stays in its network.
 const HOPS: [u8; 2] = [64, 1];
@@ -155,6 +160,7 @@ fn frame(packet: &Packet<'_>, payload: &[u8], into: &mut Vec<u8>) -> io::Result<
         Service::OpcUa => (CLIENTS, SERVERS, OPC_UA),
         Service::PublisherToBroker => (PUBLISHERS, BROKERS, MQTT),
         Service::SubscriberToBroker => (SUBSCRIBERS, BROKERS, MQTT),
+        Service::Authority => (ASKERS, AUTHORITIES, HTTP),
     };
     let addresses = [clients.wrapping_add(client).to_be_bytes(), servers.wrapping_add(server).to_be_bytes()];
     let ports = [FIRST_PORT + (packet.link.number() % PORTS) as u16, port];

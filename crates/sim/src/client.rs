@@ -1,18 +1,19 @@
 //! The driver of a client, and its application.
 
 use crate::alarm::Alarm;
+use crate::authority::{Verdict, refusal};
 use crate::effect::EffectTime;
 use crate::event::Event;
 use crate::fabric::Fabric;
 use crate::host::client::ClientThreadId;
 use crate::host::client_job_name;
 use crate::host::machine::MachineId;
-use crate::ids::{ClientId, HostId, ServerId};
+use crate::ids::{ClientId, HostId, NodeId, ServerId};
 use crate::meter::Piece;
 use crate::network::{End, LinkId, Route, Side};
 use crate::violation::Broken;
 use core::time::Duration;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use taktwerk_client::{
     Client, ConnectionId, Delivery, Effect, EndpointUrl, EventQueue, JobToken, RequestHandle,
@@ -60,7 +61,12 @@ enum Input {
     Readable(End),
     Writable(End),
     Closed(End, Box<str>),
+    /// A check of a certificate has ended.
+    Checked(u64, Verdict),
 }
+
+/// A job of a client, with its provider.
+type Pending = (JobToken, Box<Job>, Arc<dyn Provider>);
 
 /// A process that runs a client.
 #[derive(Debug)]
@@ -91,7 +97,13 @@ pub struct ClientHost<A> {
     thread: Option<(ClientThreadId, MachineId)>,
     inputs: VecDeque<Input>,
     is_sending: bool,
-    job: Option<(JobToken, Box<Job>, Arc<dyn Provider>)>,
+    job: Option<Pending>,
+    /// Asks certificate authorities about the certificates of servers.
+    asker: Option<NodeId>,
+    /// Jobs that wait for certificate authorities. The client works on in the meantime.
+    checks: BTreeMap<u64, Pending>,
+    /// Jobs that are ready for the thread.
+    ready: VecDeque<Pending>,
     /// Remaining cost of the last step after the delivery to the application, in nanoseconds.
     behind: f64,
 }
@@ -133,6 +145,9 @@ impl<A: Application> ClientHost<A> {
             inputs: VecDeque::new(),
             is_sending: false,
             job: None,
+            asker: None,
+            checks: BTreeMap::new(),
+            ready: VecDeque::new(),
             behind: 0.0,
         }
     }
@@ -168,6 +183,11 @@ impl<A: Application> ClientHost<A> {
         if let Some(end) = self.socket.as_ref().map(|socket| socket.end) {
             self.readable(end, fabric);
         }
+    }
+
+    /// Lets an asker check the certificates of servers.
+    pub(crate) fn set_asker(&mut self, asker: NodeId) {
+        self.asker = Some(asker);
     }
 
     fn is_current(&self, end: End) -> bool {
@@ -216,6 +236,11 @@ impl<A: Application> ClientHost<A> {
         self.give(Input::Closed(end, reason.into()), fabric);
     }
 
+    /// A check of a certificate has ended.
+    pub(crate) fn checked(&mut self, ticket: u64, verdict: Verdict, fabric: &mut Fabric) {
+        self.give(Input::Checked(ticket, verdict), fabric);
+    }
+
     /// Applies an input at once, or queues it for its thread.
     fn give(&mut self, input: Input, fabric: &mut Fabric) {
         if self.thread.is_some() {
@@ -231,6 +256,32 @@ impl<A: Application> ClientHost<A> {
             Input::Readable(end) => self.on_readable(end, fabric),
             Input::Writable(end) => self.on_writable(end),
             Input::Closed(end, reason) => self.on_closed(end, &reason, fabric),
+            Input::Checked(ticket, verdict) => self.on_checked(ticket, verdict, fabric),
+        }
+    }
+
+    fn on_checked(&mut self, ticket: u64, verdict: Verdict, fabric: &mut Fabric) {
+        let Some((token, job, provider)) = self.checks.remove(&ticket) else { return };
+        match verdict {
+            Ok(()) => self.start_job((token, job, provider), fabric),
+            Err(place) => {
+                let now = fabric.queue.now();
+                self.client.complete(token, Err(refusal(place)), now, &mut self.deliveries);
+            }
+        }
+    }
+
+    fn start_job(&mut self, (token, job, provider): Pending, fabric: &mut Fabric) {
+        // Its thread runs the job, and does nothing else in the meantime.
+        if self.thread.is_some() {
+            return self.ready.push_back((token, job, provider));
+        }
+        match self.effect_time.draw(&mut self.entropy) {
+            Some(span) => {
+                let event = Event::ClientEffect { client: self.id, token, job, provider };
+                fabric.queue.schedule_in(span, event);
+            }
+            None => self.effect_done(token, *job, provider.as_ref(), fabric),
         }
     }
 
@@ -352,11 +403,12 @@ impl<A: Application> ClientHost<A> {
             self.transmit(fabric);
         }
         self.deliver(fabric);
-        while self.job.is_none()
+        while self.ready.is_empty()
             && let Some(effect) = self.client.poll_effect()
         {
             self.perform(effect, fabric, &resolve);
         }
+        self.job = self.ready.pop_front();
         // Results of the last input and of the application's commands.
         let mut nanos = core::mem::take(&mut self.behind) + costs.of_client(&self.client.take_work());
         if let Some((_, job, _)) = &self.job {
@@ -445,17 +497,16 @@ impl<A: Application> ClientHost<A> {
                     fabric.close(socket.end);
                 }
             }
-            // Its thread runs the job, and does nothing else in the meantime.
-            Effect::Crypto { token, job, provider } if self.thread.is_some() => {
-                self.job = Some((token, job, provider));
-            }
-            Effect::Crypto { token, job, provider } => match self.effect_time.draw(&mut self.entropy) {
-                Some(span) => {
-                    let event = Event::ClientEffect { client: self.id, token, job, provider };
-                    fabric.queue.schedule_in(span, event);
+            Effect::Crypto { token, job, provider } => {
+                let validates = matches!(*job, Job::OpenChunk(_) | Job::Validate { .. });
+                match self.asker.filter(|_| validates) {
+                    Some(asker) => {
+                        let ticket = fabric.check(asker, HostId::Client(self.id));
+                        self.checks.insert(ticket, (token, job, provider));
+                    }
+                    None => self.start_job((token, job, provider), fabric),
                 }
-                None => self.effect_done(token, *job, provider.as_ref(), fabric),
-            },
+            }
         }
     }
 

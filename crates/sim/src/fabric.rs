@@ -1,5 +1,6 @@
 //! State shared by the hosts of a world: event queue, network, and observer of the wire.
 
+use crate::authority::Verdict;
 use crate::event::{Event, Flight};
 use crate::host::{Machine, MachineId};
 use crate::ids::{ClientId, HostId, NodeId, ServerId};
@@ -9,7 +10,7 @@ use crate::queue::EventQueue;
 use crate::trace::{Trace, Track};
 use crate::violation::{Broken, Violation};
 use crate::wire_check::WireCheck;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_server::Now;
@@ -49,6 +50,13 @@ pub(crate) struct Fabric {
     pub(crate) ways: BTreeMap<NodeId, Ways>,
     /// Partitioned publishers and subscribers.
     pub(crate) partitioned: BTreeSet<NodeId>,
+    /// Who waits for the checks of certificates that have begun.
+    tickets: BTreeMap<u64, HostId>,
+    next_ticket: u64,
+    /// Checks that have not begun, with their askers.
+    pub(crate) checks_due: VecDeque<(NodeId, u64)>,
+    /// Checks that have ended.
+    pub(crate) verdicts: VecDeque<(u64, Verdict)>,
     /// Wall-clock time at [`Instant::ZERO`].
     pub(crate) utc_origin: UtcTime,
     /// The first broken promise.
@@ -69,6 +77,10 @@ impl Fabric {
             links: BTreeMap::new(),
             ways: BTreeMap::new(),
             partitioned: BTreeSet::new(),
+            tickets: BTreeMap::new(),
+            next_ticket: 0,
+            checks_due: VecDeque::new(),
+            verdicts: VecDeque::new(),
             utc_origin,
             violation: None,
             meter: None,
@@ -110,7 +122,22 @@ impl Fabric {
         link
     }
 
-    /// Connects a publisher or subscriber to a broker.
+    // ---- checks of certificates
+
+    /// Lets an asker check a certificate for a host. The verdict is reported with this ticket.
+    pub(crate) fn check(&mut self, asker: NodeId, host: HostId) -> u64 {
+        self.next_ticket += 1;
+        self.tickets.insert(self.next_ticket, host);
+        self.checks_due.push_back((asker, self.next_ticket));
+        self.next_ticket
+    }
+
+    /// The host that waits for a check.
+    pub(crate) fn take_ticket(&mut self, ticket: u64) -> Option<HostId> {
+        self.tickets.remove(&ticket)
+    }
+
+    /// Connects a publisher or subscriber to a broker, or an asker to an authority.
     pub(crate) fn connect_node(
         &mut self,
         (service, numbers): (Service, (u32, u32)),
@@ -119,6 +146,9 @@ impl Fabric {
     ) -> LinkId {
         let link = self.network.connect_to(service, numbers, route, &mut self.queue);
         self.links.insert(link, [HostId::Node(node), HostId::Node(broker)]);
+        if let Some(trace) = self.trace.as_mut().filter(|_| service == Service::Authority) {
+            trace.set_http(link);
+        }
         link
     }
 

@@ -7,7 +7,7 @@ pub enum HostId {
     Server(ServerId),
     /// A [`ClientHost`](crate::ClientHost).
     Client(ClientId),
-    /// A [`NodeHost`](crate::pubsub::NodeHost).
+    /// A [`NodeHost`](crate::node::NodeHost).
     Node(NodeId),
 }
 
@@ -25,7 +25,7 @@ impl ServerId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub(crate) u32);
 
-/// A publisher, subscriber or broker in a world.
+/// A publisher, subscriber, broker or certificate authority in a world, or a process that asks authorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 

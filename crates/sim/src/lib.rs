@@ -16,13 +16,14 @@
 //! - [`host`]: machines with shared processors, and costs of work;
 //! - [`network`]: TCP connections over separate or shared lines, with cuts, partitions and congestion; [`queue`];
 //! - [`wire_check`]: an observer that checks both ends of a connection;
-//! - [`pubsub`]: publishers, subscribers and MQTT brokers;
+//! - [`pubsub`]: publishers, subscribers and MQTT brokers; [`authority`]: certificate authorities; [`node`]: the
+//!   processes of both;
 //! - [`publishing`]: a publishing plant, to try settings: delays, bandwidth and processor load;
 //! - [`scenario`]: a plant described by a user, with hosts, links, faults and promises;
 //! - [`meter`]: measures the cost of work on this machine for host profiles;
 //! - [`campaign`]: random plants and faults, and the shortest script that breaks a promise;
 //! - [`trace`]: events in a file for Perfetto; [`capture`]: packets in a file for Wireshark;
-//! - [`calls`]: time to open a session and to read; [`authority`]: certificate authorities;
+//! - [`calls`]: time to open a session and to read;
 //! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
 //!
 //! # Example
@@ -89,6 +90,7 @@ pub mod host;
 mod ids;
 pub mod meter;
 pub mod network;
+pub mod node;
 mod pair;
 pub mod plant;
 pub mod publishing;

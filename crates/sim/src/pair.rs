@@ -17,7 +17,7 @@ use taktwerk_model::HostProfile;
 use taktwerk_netem::Profile;
 use taktwerk_server::{EndpointConfig, ServerConfig, UserTokenConfig};
 
-/// The server's name.
+/// The usual name of the server.
 pub(crate) const NAME: &str = "plant";
 /// Bits of the RSA keys of dummy certificates, so that sizes on the wire are realistic.
 const KEY_BITS: u16 = 2048;
@@ -27,6 +27,8 @@ const OPEN_MAX: Duration = Duration::from_secs(120);
 /// The line and the machines of both.
 #[derive(Debug)]
 pub(crate) struct Pair<'a> {
+    /// The server's name.
+    pub(crate) name: &'a str,
     pub(crate) link: &'a Profile,
     /// Whether both directions share the line's capacity.
     pub(crate) is_half_duplex: bool,
@@ -63,7 +65,7 @@ impl Pair<'_> {
         }
         config.channel.open_timeout = OPEN_MAX;
         config.endpoints = vec![EndpointConfig {
-            url: url(NAME),
+            url: url(self.name),
             policy,
             mode,
             user_tokens: vec![UserTokenConfig::anonymous()],
@@ -77,7 +79,7 @@ impl Pair<'_> {
         plant: Plant,
         application: A,
     ) -> Result<Placed, SimulateError> {
-        let server = world.add_server(NAME, plant.shard);
+        let server = world.add_server(self.name, plant.shard);
         let line = world.add_line(self.link, self.is_half_duplex);
         let provider = DummyProvider::new("client", KEY_BITS).with_certificate_len(self.certificate_len);
         let mut channel = ChannelConfig {
@@ -115,7 +117,7 @@ impl Pair<'_> {
             let thread = world.add_client_thread(machine);
             world.place_client(client, thread);
         }
-        let mut target = Target::new(&url(NAME)).map_err(|error| SimulateError::Invalid {
+        let mut target = Target::new(&url(self.name)).map_err(|error| SimulateError::Invalid {
             key: "name",
             value: error.to_string(),
             expected: "a host name",

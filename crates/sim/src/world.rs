@@ -9,7 +9,7 @@ use crate::host::machine::{Competitor, Machine, MachineId, Owner, RanLog, Thread
 pub use crate::ids::{ClientId, HostId, NodeId, ServerId};
 use crate::meter::Meter;
 use crate::network::{CloseReason, End, LineId, LinkId, Network, Route, Side, Signal, Tap};
-use crate::pubsub::NodeHost;
+use crate::node::NodeHost;
 use crate::server::ServerHost;
 use crate::trace::{Trace, Track};
 use crate::violation::{Broken, Violation};
@@ -692,6 +692,7 @@ impl<A: Application> World<A> {
                     }
                 }
             }
+            self.settle_checks();
             let Some(host) = self.touched.pop_first() else { break };
             match host {
                 HostId::Server(id) => {

@@ -27,6 +27,7 @@ fn scenario(subscription: Subscription, measured: Duration, faults: Vec<Fault>) 
             signals: vec![Signals { count: 1, period: ms(50), value_len: 4 }],
             event_period: Duration::ZERO,
             history: 0,
+            authorities: Vec::new(),
         }],
         clients: vec![Clients {
             name: "client-1".into(),
@@ -40,8 +41,10 @@ fn scenario(subscription: Subscription, measured: Duration, faults: Vec<Fault>) 
             security: (SecurityPolicy::None, MessageSecurityMode::None),
             login: Login::Anonymous,
             session_timeout: Duration::from_secs(10),
+            authorities: Vec::new(),
         }],
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults,
         warmup: Duration::ZERO,
         measured,

@@ -47,6 +47,7 @@ fn scenario(line: &str) -> Scenario {
         security: (SecurityPolicy::None, MessageSecurityMode::None),
         login: Login::Anonymous,
         session_timeout: Duration::from_secs(60),
+        authorities: Vec::new(),
     };
     Scenario {
         hosts: vec![],
@@ -59,9 +60,11 @@ fn scenario(line: &str) -> Scenario {
             signals: vec![Signals { count: 300, period: Duration::from_millis(50), value_len: 8 }],
             event_period: Duration::ZERO,
             history: 0,
+            authorities: Vec::new(),
         }],
         clients: vec![clients("scada", 0), clients("historian", 1)],
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults: vec![Fault {
             at: Duration::from_secs(1),
             lasts: Duration::ZERO,

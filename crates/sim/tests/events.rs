@@ -33,6 +33,7 @@ fn scenario(subscription: Subscription, faults: Vec<Fault>) -> Scenario {
             signals: vec![Signals { count: 3, period: ms(50), value_len: 8 }],
             event_period: ms(20),
             history: 0,
+            authorities: Vec::new(),
         }],
         clients: vec![Clients {
             name: "client-0".into(),
@@ -46,8 +47,10 @@ fn scenario(subscription: Subscription, faults: Vec<Fault>) -> Scenario {
             security: (SecurityPolicy::None, MessageSecurityMode::None),
             login: Login::Anonymous,
             session_timeout: Duration::from_secs(2),
+            authorities: Vec::new(),
         }],
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults,
         warmup: ms(200),
         measured: ms(8_000),

@@ -35,6 +35,7 @@ fn clients(name: &str, count: u32, load: Load) -> Clients {
         security: NONE,
         login: Login::Anonymous,
         session_timeout: Duration::from_secs(60),
+        authorities: Vec::new(),
     }
 }
 
@@ -63,9 +64,11 @@ fn scenario(cores: u32, jobs: &[(&str, Duration)], clients: Vec<Clients>) -> Sce
             signals: vec![Signals { count: 10, period: ms(20), value_len: 8 }],
             event_period: Duration::ZERO,
             history: 0,
+            authorities: Vec::new(),
         }],
         clients,
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults: vec![],
         warmup: ms(500),
         measured: Duration::from_secs(4),

@@ -31,6 +31,7 @@ fn clients(name: &str, count: u32, load: Load) -> Clients {
         security: (SecurityPolicy::None, MessageSecurityMode::None),
         login: Login::Anonymous,
         session_timeout: secs(60),
+        authorities: Vec::new(),
     }
 }
 
@@ -55,9 +56,11 @@ fn scenario() -> Scenario {
             ],
             event_period: Duration::ZERO,
             history: 0,
+            authorities: Vec::new(),
         }],
         clients: vec![clients("scada", 2, Load::Subscribe(Subscription::new(ms(200))))],
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults: vec![],
         warmup: secs(1),
         measured: secs(10),

@@ -73,6 +73,7 @@ fn scenario(has_machines: bool) -> Scenario {
             signals: vec![Signals { count: 300, period: Duration::from_millis(100), value_len: 8 }],
             event_period: Duration::ZERO,
             history: 0,
+            authorities: Vec::new(),
         }],
         clients: vec![Clients {
             name: "scada".into(),
@@ -86,8 +87,10 @@ fn scenario(has_machines: bool) -> Scenario {
             security: (SecurityPolicy::None, MessageSecurityMode::None),
             login: Login::Anonymous,
             session_timeout: secs(60),
+            authorities: Vec::new(),
         }],
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults: vec![fault(1, FaultKind::Cut(which)), fault(2, FaultKind::Crash(which))],
         warmup: secs(1),
         measured: secs(4),

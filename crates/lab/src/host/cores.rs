@@ -270,6 +270,7 @@ fn scenario(
             signals: vec![Signals { count, period: Duration::from_millis(period_ms), value_len }],
             event_period: Duration::ZERO,
             history: 0,
+            authorities: Vec::new(),
         }],
         clients: vec![Clients {
             name: "clients".to_owned(),
@@ -283,8 +284,10 @@ fn scenario(
             security,
             login: Login::Anonymous,
             session_timeout: Duration::from_secs(60),
+            authorities: Vec::new(),
         }],
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults: Vec::new(),
         warmup: Duration::from_millis(200),
         measured,

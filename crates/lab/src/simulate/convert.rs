@@ -1,6 +1,6 @@
 //! Converts files of other commands: scenarios of the laboratory, and plants of `size` and of `tune`.
 
-use super::study::{Case, Parts, StudyError};
+use super::study::{Case, Options as StudyOptions, Parts, StudyError};
 use super::{figures, spec};
 use crate::scenario::{
     Condition, CpuCondition, Kind, Labels, Scenario as LabScenario, ScenarioError, SecuritySpec, Threshold,
@@ -9,8 +9,9 @@ use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_load::result::unknown_figure;
 use taktwerk_load::signals::SignalSet;
-use taktwerk_model::host::HostProfile;
+use taktwerk_model::host::{Cost, HostProfile};
 use taktwerk_model::plant::Plant;
+use taktwerk_model::tune::analytic::is_always_awake;
 use taktwerk_model::tune::document::Document;
 use taktwerk_model::tune::problem::Options;
 use taktwerk_model::tune::{Problem, Security, Settings, Transport};
@@ -143,10 +144,6 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
         Some(rate) => Pace::Every(Duration::from_secs_f64((f64::from(clients) / rate).clamp(1e-6, 86_400.0))),
         None => Pace::Pause(milliseconds(condition.pause_ms.unwrap_or(0.0))),
     };
-    if condition.publish_every.is_some() {
-        let problem = "Publish requests by a clock are not simulated here: remove it, or use `taktwerk tune`";
-        return Err(wrong("load.publish_every", problem.to_owned()));
-    }
     let batch = condition.batch.unwrap_or(1).max(1);
     let (load, items) = match condition.kind {
         Kind::Subscribe => {
@@ -155,6 +152,9 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
                 // Same as `bench subscribe`: sampled once per publishing interval, and only the newest value counts.
                 sampling_interval: milliseconds(condition.sampling_ms.unwrap_or(interval)),
                 queue_size: Some(condition.queue.unwrap_or(1).max(1)),
+                publish_every: condition.publish_every.map(percent),
+                publish_requests: condition.publish_requests,
+                notifications_max: condition.notifications_max.unwrap_or(0),
                 ..Subscription::new(milliseconds(interval))
             };
             let items = condition.items.unwrap_or(clients).div_ceil(clients).max(1);
@@ -205,6 +205,7 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
             },
             event_period: Duration::ZERO,
             history: 0,
+            authorities: Vec::new(),
         }],
         clients: vec![Clients {
             name: condition.kind.name().to_owned(),
@@ -218,8 +219,10 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
             security,
             login: Login::Anonymous,
             session_timeout: Duration::from_secs(60),
+            authorities: Vec::new(),
         }],
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults: Vec::new(),
         warmup: Duration::from_secs_f64(condition.time.warmup_s),
         measured: Duration::from_secs_f64(condition.time.duration_s),
@@ -253,6 +256,7 @@ pub fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) 
         scenario.clients.iter_mut().for_each(|clients| clients.host = clients.host.or(at));
         let own = scenario.hosts.len() - 1;
         spec::pubsub::place(scenario, &mut |_, _| own);
+        spec::authority::place(scenario, &mut |_, _| own);
         return;
     }
     for server in scenario.servers.iter_mut().filter(|server| server.host.is_none()) {
@@ -270,10 +274,12 @@ pub fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) 
         scenario.clients.iter_mut().for_each(|clients| clients.host = clients.host.or(at));
         scenario.hosts.push(host("clients"));
     }
-    spec::pubsub::place(scenario, &mut |scenario, name| {
+    let mut another = |scenario: &mut Scenario, name: &str| {
         scenario.hosts.push(host(name));
         scenario.hosts.len() - 1
-    });
+    };
+    spec::pubsub::place(scenario, &mut another);
+    spec::authority::place(scenario, &mut another);
 }
 
 // ---- plants
@@ -325,6 +331,7 @@ pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Pa
             signals: signals.into_iter().filter(|signals| signals.count > 0).collect(),
             event_period: Duration::ZERO,
             history: 0,
+            authorities: Vec::new(),
         });
         scenario.clients.push(Clients {
             name: node.name.clone(),
@@ -338,6 +345,7 @@ pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Pa
             security,
             login: Login::Anonymous,
             session_timeout: Duration::from_secs(60),
+            authorities: Vec::new(),
         });
     }
     let case = Case { label: plant.name.clone(), scenario, cpu: CpuCondition::Isolated };
@@ -351,6 +359,7 @@ fn empty() -> Scenario {
         servers: Vec::new(),
         clients: Vec::new(),
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults: Vec::new(),
         warmup: Duration::from_secs(2),
         measured: Duration::from_secs(10),
@@ -400,6 +409,7 @@ pub fn of_settings(problem: &Problem, settings: &Settings) -> Scenario {
         signals,
         event_period: Duration::ZERO,
         history: 0,
+        authorities: Vec::new(),
     });
     scenario.clients.push(Clients {
         name: "subscribe".to_owned(),
@@ -415,6 +425,8 @@ pub fn of_settings(problem: &Problem, settings: &Settings) -> Scenario {
             notifications_max: settings.notifications_max,
             keep_alive_count: settings.keep_alive_count,
             publish_requests: Some(settings.publish_requests).filter(|most| *most > 0),
+            // As in `tune`, a number of Publish requests replaces the clock.
+            publish_every: problem.publish_every.map(percent).filter(|_| settings.publish_requests == 0),
             ..Subscription::new(milliseconds(settings.publishing_ms))
         }),
         login: Login::Anonymous,
@@ -424,8 +436,30 @@ pub fn of_settings(problem: &Problem, settings: &Settings) -> Scenario {
             Security::SignAndEncrypt => (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt),
         },
         session_timeout: Duration::from_secs(60),
+        authorities: Vec::new(),
     });
     scenario
+}
+
+/// The machine of a server with these settings. A server that polls without end is never woken.
+#[must_use]
+pub fn awake(profile: &HostProfile, settings: &Settings) -> HostProfile {
+    let mut profile = profile.clone();
+    if is_always_awake(settings) {
+        profile.scheduler.wake = Cost::Fixed(0.0);
+        profile.scheduler.wake_asleep = None;
+    }
+    profile
+}
+
+/// Runs the server or publisher on one machine, and all clients or subscribers on another.
+pub fn place_both(plant: &mut Scenario, settings: &Settings, server: &HostProfile, client: &HostProfile) {
+    let host = |name: &str, profile| Host { name: name.to_owned(), profile, competitors: Vec::new() };
+    plant.hosts = vec![host("server", awake(server, settings)), host("client", client.clone())];
+    plant.servers.iter_mut().for_each(|one| one.host = Some(0));
+    plant.clients.iter_mut().for_each(|one| one.host = Some(1));
+    plant.pubsub.publishers.iter_mut().for_each(|one| one.host = Some(0));
+    plant.pubsub.subscribers.iter_mut().for_each(|one| one.host = Some(1));
 }
 
 /// Bytes of a packet that are not values: IP, UDP, and the headers of a signed NetworkMessage.
@@ -458,10 +492,28 @@ fn publishers(problem: &Problem, settings: &Settings, signals: Vec<Signals>) -> 
     }
 }
 
+/// A share of the publishing interval in per cent.
+pub(super) fn percent(share: f64) -> u32 {
+    // `as` saturates.
+    (share * 100.0).round() as u32
+}
+
 /// Converts a plant of `taktwerk tune`: some of the publishing intervals in its search range.
-pub(super) fn of_tune(text: &str, file: &str, sets: &[String]) -> Result<Parts, StudyError> {
-    let options = Options { sets: sets.to_vec(), ..Options::default() };
-    let problem = Problem::parse(text, file, &options)?;
+pub(super) fn of_tune(
+    text: &str,
+    document: &Document,
+    file: &str,
+    options: &StudyOptions<'_>,
+) -> Result<Parts, StudyError> {
+    let sets = options.sets.clone();
+    let problem = Problem::parse(text, file, &Options { sets, ..Options::default() })?;
+    let read = |key: &str, name: Option<&String>| {
+        let profile = name.map(|name| (options.profiles)(name)).transpose();
+        profile.map_err(|problem| wrong(document, key, problem))
+    };
+    let server = read("tune.host", problem.host.as_ref())?;
+    let client = read("tune.client_host", problem.client_host.as_ref())?.or_else(|| server.clone());
+    let machines = server.zip(client);
     let space = &problem.space;
     let intervals = match (space.is_range, space.publishing_ms.as_slice()) {
         (true, &[from, to]) => {
@@ -473,7 +525,11 @@ pub(super) fn of_tune(text: &str, file: &str, sets: &[String]) -> Result<Parts, 
     let settings = space.others.first().cloned().unwrap_or_else(Settings::usual);
     let mut cases = Vec::new();
     for interval in &intervals {
-        let scenario = of_settings(&problem, &Settings { publishing_ms: *interval, ..settings.clone() });
+        let settings = Settings { publishing_ms: *interval, ..settings.clone() };
+        let mut scenario = of_settings(&problem, &settings);
+        if let Some((server, client)) = &machines {
+            place_both(&mut scenario, &settings, server, client);
+        }
         cases.push(Case {
             label: format!("publishing_ms={interval}"),
             scenario,
@@ -492,12 +548,6 @@ pub(super) fn of_tune(text: &str, file: &str, sets: &[String]) -> Result<Parts, 
             "only the first of {} combinations of other settings in tune.search is simulated",
             space.others.len()
         ));
-    }
-    if problem.publish_every.is_some() {
-        notes.push(
-            "tune.publish_every is left out: the client keeps enough Publish requests queued; `taktwerk tune` simulates the clock"
-                .to_owned(),
-        );
     }
     Ok(Parts { name: problem.name.clone(), cases, thresholds: Vec::new(), notes })
 }

@@ -1,5 +1,6 @@
 //! Figures over all seeds, as tables, charts and thresholds.
 
+mod authority;
 mod pubsub;
 
 use super::seeds::Run;
@@ -88,6 +89,8 @@ pub fn of(scenario: &Scenario, run: &Run) -> Figures {
         }
         put("reconnects", load.reconnects as f64);
         put("session_up_ms", load.session_up * 1e3);
+        put("failed_attempts", load.failed_attempts as f64);
+        put("outage_ms", load.outage * 1e3);
     }
     for (clients, host) in scenario.clients.iter().zip(&outcome.clients) {
         if let Some(cpu) = host.cpu {
@@ -100,6 +103,7 @@ pub fn of(scenario: &Scenario, run: &Run) -> Figures {
         }
     }
     pubsub::figures(scenario, outcome, &mut all);
+    authority::figures(scenario, outcome, &mut all);
     for (link, line) in scenario.links.iter().zip(&outcome.lines) {
         let mut put = |name: &str, value: f64| all.insert(format!("{}.{name}", link.name), value);
         put("up_bits_s", line.up_bits_s);
@@ -124,7 +128,15 @@ pub fn names(scenario: &Scenario) -> BTreeSet<String> {
         }
         let own: &[&str] =
             if subscribes { &["messages_per_second", "overflows", "losses"] } else { &["failed"] };
-        let common = ["per_second", "due_per_second", "missing_percent", "reconnects", "session_up_ms"];
+        let common = [
+            "per_second",
+            "due_per_second",
+            "missing_percent",
+            "reconnects",
+            "session_up_ms",
+            "failed_attempts",
+            "outage_ms",
+        ];
         for name in own.iter().chain(&common) {
             put(name);
         }
@@ -136,6 +148,7 @@ pub fn names(scenario: &Scenario) -> BTreeSet<String> {
         all.insert(format!("{}.cpu_percent", server.name));
     }
     pubsub::names(scenario, &mut all);
+    authority::names(scenario, &mut all);
     for link in &scenario.links {
         for name in ["up_bits_s", "down_bits_s", "lost_packets", "utilisation_percent"] {
             all.insert(format!("{}.{name}", link.name));
@@ -210,6 +223,7 @@ pub fn outcome(study: &Study, runs: &[Run]) -> Outcome {
         outcome.grids.extend(loads(study, &all, subscribes, &over));
     }
     outcome.grids.extend(pubsub::grids(study, &all, &over));
+    outcome.grids.extend(authority::grids(study, &all));
     outcome.grids.extend(network(study, &all));
     outcome.grids.extend(hosts(study, &all));
     let curves = curves(study, runs);
@@ -346,7 +360,8 @@ fn hosts(study: &Study, all: &[BTreeMap<String, Summary>]) -> Option<Grid> {
                 grid.row([format!("{prefix}clients {}", clients.name), cell(Some(cpu))]);
             }
         }
-        for (what, name, figure) in pubsub::processors(&case.scenario) {
+        let others = pubsub::processors(&case.scenario).into_iter();
+        for (what, name, figure) in others.chain(authority::processors(&case.scenario)) {
             if let Some(cpu) = figures.get(&figure) {
                 grid.row([format!("{prefix}{what} {name}"), cell(Some(cpu))]);
             }

@@ -1,8 +1,10 @@
-//! Reads the simulator's own files: hosts, links, servers, clients, publishers, subscribers, brokers, faults.
+//! Reads the simulator's own files: hosts, links, certificate authorities, servers, clients, publishers, subscribers,
+//! brokers, faults.
 
+pub(super) mod authority;
 pub(super) mod pubsub;
 
-use super::convert::{SETTLE, milliseconds, security};
+use super::convert::{SETTLE, milliseconds, percent, security};
 use super::study::{Case, Parts, Profiles, StudyError};
 use crate::scenario::{CpuCondition, Threshold};
 use core::time::Duration;
@@ -27,6 +29,8 @@ struct Spec {
     hosts: Vec<HostSpec>,
     #[serde(default, rename = "link")]
     links: Vec<toml::Table>,
+    #[serde(default, rename = "authority")]
+    authorities: Vec<authority::AuthoritySpec>,
     #[serde(default, rename = "server")]
     servers: Vec<ServerSpec>,
     #[serde(default, rename = "client")]
@@ -94,6 +98,8 @@ struct ServerSpec {
     event_period_ms: f64,
     #[serde(default)]
     history: u32,
+    #[serde(default)]
+    authorities: Vec<String>,
 }
 
 fn one() -> u32 {
@@ -153,6 +159,7 @@ struct ClientSpec {
     keep_alive_count: Option<u32>,
     lifetime_count: Option<u32>,
     publish_requests: Option<u32>,
+    publish_every: Option<f64>,
     event_queue: Option<u32>,
     durable: Option<bool>,
     batch: Option<u32>,
@@ -167,6 +174,8 @@ struct ClientSpec {
     login: LoginSpec,
     #[serde(default = "minute")]
     session_timeout_s: f64,
+    #[serde(default)]
+    authorities: Vec<String>,
 }
 
 fn none() -> String {
@@ -187,6 +196,7 @@ enum FaultName {
     Clock,
     SlowReader,
     Storm,
+    Slow,
 }
 
 #[derive(Debug, Deserialize)]
@@ -201,9 +211,11 @@ struct FaultSpec {
     publisher: Option<String>,
     subscriber: Option<String>,
     broker: Option<String>,
+    authority: Option<String>,
     /// Index, starting at 1.
     number: Option<u32>,
     offset: Option<String>,
+    by: Option<String>,
 }
 
 /// Number of values of each variable that a request for history reads.
@@ -364,6 +376,7 @@ impl Reader<'_> {
                 LoginSpec::Password => Login::Password,
             },
             session_timeout: self.seconds(&key("session_timeout_s"), client.session_timeout_s)?,
+            authorities: self.chain(&key("authorities"), &client.authorities, scenario)?,
         })
     }
 
@@ -378,6 +391,7 @@ impl Reader<'_> {
             ("keep_alive_count", client.keep_alive_count.is_some(), true),
             ("lifetime_count", client.lifetime_count.is_some(), true),
             ("publish_requests", client.publish_requests.is_some(), true),
+            ("publish_every", client.publish_every.is_some(), true),
             ("event_queue", client.event_queue.is_some(), true),
             ("durable", client.durable.is_some(), true),
             ("batch", client.batch.is_some(), false),
@@ -414,6 +428,7 @@ impl Reader<'_> {
             keep_alive_count: client.keep_alive_count.unwrap_or(usual.keep_alive_count),
             lifetime_count: client.lifetime_count,
             publish_requests: client.publish_requests,
+            publish_every: client.publish_every.map(percent),
             event_queue: client.event_queue,
             is_durable: client.durable.unwrap_or(false),
             ..usual
@@ -468,7 +483,14 @@ impl Reader<'_> {
                 FaultKind::ServerClock(of_server()?, offset()?)
             }
             (None, FaultName::Clock) => FaultKind::ClientClock(of_client()?, offset()?),
+            (None, FaultName::Slow) => {
+                let problem = "write authority = \"…\": only a certificate authority can be slow";
+                return Err(self.wrong(&key("kind"), problem));
+            }
         };
+        if fault.by.is_some() && !matches!(fault.kind, FaultName::Slow) {
+            return Err(self.wrong(&key("by"), "only an authority that is slow needs this: leave it out"));
+        }
         if fault.offset.is_some() && !matches!(fault.kind, FaultName::Clock) {
             return Err(self.wrong(&key("offset"), "only a clock has an offset: leave it out"));
         }
@@ -494,6 +516,7 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
         servers: Vec::new(),
         clients: Vec::new(),
         pubsub: PubSub::default(),
+        authorities: Vec::new(),
         faults: Vec::new(),
         warmup: reader.seconds("time.warmup_s", spec.time.warmup_s)?,
         measured: reader.seconds("time.duration_s", spec.time.duration_s)?,
@@ -504,6 +527,10 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
     }
     for (at, link) in spec.links.iter().enumerate() {
         scenario.links.push(reader.link(at, link)?);
+    }
+    for (at, one) in spec.authorities.iter().enumerate() {
+        let authority = reader.authority(at, one, &scenario)?;
+        scenario.authorities.push(authority);
     }
     let hosts: Vec<String> = scenario.hosts.iter().map(|host| host.name.clone()).collect();
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
@@ -530,6 +557,7 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
             signals,
             event_period: reader.ms(&key("event_period_ms"), server.event_period_ms)?,
             history: server.history,
+            authorities: reader.chain(&key("authorities"), &server.authorities, &scenario)?,
         });
     }
     for (at, client) in spec.clients.iter().enumerate() {

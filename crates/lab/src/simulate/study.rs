@@ -109,7 +109,7 @@ impl Study {
         } else if PARTS.iter().any(|part| has_array(part)) {
             spec::read(&document, options.profiles)?
         } else if has_array("signals") {
-            convert::of_tune(text, file, &options.sets)?
+            convert::of_tune(text, &document, file, options)?
         } else if has_array("node") {
             convert::of_plant(text, file, &document)?
         } else {

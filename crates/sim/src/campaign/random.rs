@@ -1,5 +1,6 @@
 //! Random plants and faults.
 
+mod authorities;
 mod prices;
 mod pubsub;
 
@@ -28,6 +29,8 @@ const PUBSUB_SALT: u64 = 0x2f7a_66c1_08d5_be93;
 const EVENTS_SALT: u64 = 0x7b1d_03fe_52a8_c64f;
 /// The same for logins and history. This salt and the next one leave the plants of regression tests as they are.
 const JOBS_SALT: u64 = 0x63b5_f0a8_1e2f_4963;
+/// The same for certificate authorities.
+const AUTHORITIES_SALT: u64 = 0x5a0e_73c9_d1b4_2f86;
 /// The same for prices of processors.
 const PRICES_SALT: u64 = 0x1d3a_94e7_60c8_2c61;
 /// Bits of a value on the wire, including its share of headers.
@@ -39,7 +42,7 @@ const JITTER_MAX: u64 = 20;
 /// Payload of a TCP packet in bits.
 const SEGMENT_BITS: f64 = 1_448.0 * 8.0;
 
-/// The script of a seed: a small plant that varies all options of a scenario, with up to ten faults.
+/// The script of a seed: a small plant that varies all options of a scenario, with up to twelve faults.
 #[must_use]
 pub fn script(seed: u64) -> Scenario {
     let mut random = Random(SeededEntropy::new(seed ^ SALT));
@@ -85,8 +88,19 @@ pub fn script(seed: u64) -> Scenario {
         }
     }
     Random(SeededEntropy::new(seed ^ EVENTS_SALT)).events(&mut servers, &mut clients);
-    let mut scenario =
-        Scenario { hosts, links, servers, clients, pubsub, faults, warmup, measured, settle: SETTLE };
+    let authorities = Vec::new();
+    let mut scenario = Scenario {
+        hosts,
+        links,
+        servers,
+        clients,
+        pubsub,
+        authorities,
+        faults,
+        warmup,
+        measured,
+        settle: SETTLE,
+    };
     let mut random = Random(SeededEntropy::new(seed ^ JOBS_SALT));
     if random.chance(1, 2) {
         random.slow_jobs(&mut scenario);
@@ -94,6 +108,10 @@ pub fn script(seed: u64) -> Scenario {
     let mut random = Random(SeededEntropy::new(seed ^ PRICES_SALT));
     if random.chance(1, 3) {
         random.prices(&mut scenario);
+    }
+    let mut random = Random(SeededEntropy::new(seed ^ AUTHORITIES_SALT));
+    if random.chance(1, 4) {
+        random.authorities(&mut scenario);
     }
     scenario
 }
@@ -161,6 +179,7 @@ impl Random {
             signals,
             event_period: Duration::ZERO,
             history: 0,
+            authorities: Vec::new(),
         }
     }
 
@@ -242,6 +261,7 @@ impl Random {
             security,
             login: Login::Anonymous,
             session_timeout: Duration::from_secs(self.one_of(&[2, 10, 30, 60], 60)),
+            authorities: Vec::new(),
         }
     }
 
@@ -476,7 +496,7 @@ mod tests {
         assert_eq!(items.len(), 5 * 2);
         assert_eq!(logins.len(), 2);
         assert!(crashes > 20, "{crashes}");
-        let all = ["clock", "crash", "cut", "partition", "restart", "slow-reader", "storm"];
+        let all = ["clock", "crash", "cut", "partition", "restart", "slow", "slow-reader", "storm"];
         assert_eq!(kinds, all.into());
         let links: Vec<Link> = (0..300).map(script).flat_map(|scenario| scenario.links).collect();
         for kind in ["field-bus", "link-"] {
@@ -484,10 +504,10 @@ mod tests {
             let lossy = of_kind().filter(|link| link.profile.down.loss.share() > 0.0).count();
             assert!(lossy > of_kind().count() / 10, "{kind}: {lossy}");
         }
-        assert_eq!(roles, ["broker", "publisher", "subscriber"].into());
+        assert_eq!(roles, ["authority", "broker", "publisher", "subscriber"].into());
         // Two kinds of UDP; up to two brokers with two QoS levels and two encodings.
         assert_eq!(transports.len(), 2 + 2 * 2 * 2);
         assert_eq!(loads, ["history", "read", "subscribe", "write"].into());
-        assert_eq!(sizes, (0..=10).collect());
+        assert!((0..=10).all(|size| sizes.contains(&size)), "{sizes:?}");
     }
 }

@@ -7,6 +7,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use taktwerk_model::HostProfile;
 
+mod authorities;
 mod pubsub;
 
 /// A smaller version of a script, or `None` if this step changes nothing.
@@ -20,6 +21,8 @@ const STEPS: &[Step] = &[
     pubsub::without_subscribers,
     pubsub::without_publishers,
     pubsub::without_broker,
+    authorities::without_checks,
+    authorities::without_authority,
     without_clients,
     without_server,
     without_servers,
@@ -29,6 +32,7 @@ const STEPS: &[Step] = &[
     pubsub::fewer_nodes,
     pubsub::fewer_signals,
     pubsub::simpler_node,
+    authorities::simpler_authority,
     one_thread,
     without_host,
     without_prices,
@@ -246,6 +250,7 @@ fn without_host(scenario: &Scenario, at: usize) -> Option<Scenario> {
         let used = smaller.servers.iter().map(|server| server.host);
         let used = used.chain(smaller.clients.iter().map(|clients| clients.host));
         let used = used.chain(pubsub::hosts(&smaller.pubsub));
+        let used = used.chain(smaller.authorities.iter().map(|one| one.host));
         // Removing the last one does not change the numbers of others.
         if at + 1 == scenario.hosts.len() && !used.flatten().any(|host| host == at) {
             smaller.hosts.pop();
@@ -287,7 +292,16 @@ fn removed<V>(map: &mut BTreeMap<String, V>, at: &mut usize) -> bool {
 fn without_security(scenario: &Scenario, at: usize) -> Option<Scenario> {
     use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
     let mut smaller = scenario.clone();
-    smaller.clients.get_mut(at)?.security = (SecurityPolicy::None, MessageSecurityMode::None);
+    let clients = smaller.clients.get_mut(at)?;
+    clients.security = (SecurityPolicy::None, MessageSecurityMode::None);
+    clients.authorities.clear();
+    // A server whose clients have no certificates asks nobody.
+    for (kind, server) in smaller.servers.iter_mut().enumerate() {
+        let mut clients = smaller.clients.iter().filter(|clients| clients.server == kind);
+        if clients.all(|clients| clients.security.0 == SecurityPolicy::None) {
+            server.authorities.clear();
+        }
+    }
     Some(smaller)
 }
 
@@ -301,7 +315,9 @@ fn without_link(scenario: &Scenario, at: usize) -> Option<Scenario> {
             return None;
         }
         let is_used = smaller.clients.iter().any(|clients| clients.link == Some(at))
-            || pubsub::links(&smaller.pubsub).any(|link| link == Some(at));
+            || pubsub::links(&smaller.pubsub)
+                .chain(authorities::links(&smaller))
+                .any(|link| link == Some(at));
         if at + 1 == scenario.links.len() && !is_used {
             smaller.links.pop();
         }

@@ -4,7 +4,7 @@ use super::machine::{Cold, nanoseconds};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use taktwerk_client::Work as ClientWork;
-use taktwerk_crypto::Job as CryptoJob;
+use taktwerk_crypto::{Job as CryptoJob, SecurityPolicy};
 use taktwerk_model::host::{Cost, HostProfile, ProfileError};
 use taktwerk_server::{JobKind, UserProofKind, Work as ServerWork};
 
@@ -184,6 +184,16 @@ impl Costs {
         self.jobs.get(RECORDING).or_else(|| self.jobs.get(&JobKind::UpdateHistory.name()))
     }
 
+    /// Mean costs in nanoseconds of making and verifying the signature of a certificate authority: RSA with 2 048 bits
+    /// and SHA-256. 0 without a price.
+    pub(crate) fn of_signatures(&self) -> (f64, f64) {
+        let policy = SecurityPolicy::Basic256Sha256;
+        let sign = self.jobs.get(&JobKind::SignSession { policy, offers_key: false }.name());
+        let verify = self.client_jobs.get(&format!("verify/{}", policy.name()));
+        let mean = |cost: Option<&Cost>| cost.map_or(0.0, Cost::mean);
+        (mean(sign), mean(verify))
+    }
+
     /// Cost of a client's slow job; `None` if it is not in the profile. Encrypting a secret is an operation with a
     /// public key, as verifying a signature.
     #[must_use]
@@ -248,7 +258,6 @@ fn split<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taktwerk_crypto::SecurityPolicy;
 
     #[test]
     fn counters_are_multiplied_by_their_costs() {

@@ -31,7 +31,7 @@ pub(crate) enum Owner {
     Worker { server: u32, pool: u8, slot: u32, incarnation: u32 },
     /// A thread of clients.
     Clients(u32),
-    /// The thread of a publisher, subscriber or broker, with its incarnation.
+    /// The thread of a publisher, subscriber, broker, authority or asker, with its incarnation.
     Node { node: u32, incarnation: u32 },
     /// A program unrelated to OPC UA.
     Competitor(u32),

@@ -28,6 +28,8 @@ pub(crate) struct Priced {
     pub(crate) of: Option<(usize, Token)>,
     pub(crate) task: Task,
     pub(crate) cost: Duration,
+    /// The thread waits for the verdict of certificate authorities before it begins.
+    pub(crate) needs_check: bool,
 }
 
 /// Number of values of history that one cost in a host profile is for.
@@ -42,14 +44,16 @@ pub(crate) fn of_values(cost: Duration, values: u64) -> Duration {
 impl Priced {
     /// Called when a thread begins with it.
     fn begin(self, values_read: &AtomicU64) -> Self {
-        let Self { of, task: Task::Job(JobKind::ReadHistory, job), cost } = self else { return self };
+        let Self { of, task: Task::Job(JobKind::ReadHistory, job), cost, needs_check } = self else {
+            return self;
+        };
         values_read.store(0, Ordering::Relaxed);
         match run(job) {
             Ok(result) => {
                 let cost = of_values(cost, values_read.load(Ordering::Relaxed));
-                Self { of, task: Task::Done(result), cost }
+                Self { of, task: Task::Done(result), cost, needs_check }
             }
-            Err(job) => Self { of, task: Task::Job(JobKind::ReadHistory, job), cost },
+            Err(job) => Self { of, task: Task::Job(JobKind::ReadHistory, job), cost, needs_check },
         }
     }
 }
@@ -92,6 +96,8 @@ struct Worker {
 pub(crate) struct Pools {
     workers: [Vec<Worker>; POOLS],
     waiting: [VecDeque<Priced>; POOLS],
+    /// Threads whose job needs a check that has not been requested.
+    unchecked: VecDeque<(u8, u32)>,
     /// Counts the values that jobs read from the history.
     pub(crate) values_read: Arc<AtomicU64>,
 }
@@ -118,21 +124,49 @@ impl Pools {
         let wake = machine.costs.server.wake;
         let cold = machine.costs.server.cold();
         let wake = machine.noisy(wake);
-        if let Some(worker) = workers.iter_mut().find(|worker| worker.job.is_none()) {
-            let priced = priced.begin(&self.values_read);
-            let cost = priced.cost + wake;
-            worker.job = Some(priced);
-            machine.start(worker.thread, cost, cold, queue);
-        } else if workers.len() < max {
-            let slot = u32::try_from(workers.len()).unwrap_or(u32::MAX);
-            let thread = machine.spawn(Owner::Worker { server, pool, slot, incarnation });
-            let priced = priced.begin(&self.values_read);
-            let cost = priced.cost + wake;
-            workers.push(Worker { thread, job: Some(priced) });
-            machine.start(thread, cost, cold, queue);
+        let slot = match workers.iter().position(|worker| worker.job.is_none()) {
+            Some(idle) => idle,
+            None if workers.len() < max => {
+                let slot = u32::try_from(workers.len()).unwrap_or(u32::MAX);
+                let thread = machine.spawn(Owner::Worker { server, pool, slot, incarnation });
+                workers.push(Worker { thread, job: None });
+                workers.len() - 1
+            }
+            None => return waiting.push_back(priced),
+        };
+        let Some(worker) = workers.get_mut(slot) else { return };
+        let priced = priced.begin(&self.values_read);
+        if priced.needs_check {
+            self.unchecked.push_back((pool, u32::try_from(slot).unwrap_or(u32::MAX)));
         } else {
-            waiting.push_back(priced);
+            machine.start(worker.thread, priced.cost + wake, cold, queue);
         }
+        worker.job = Some(priced);
+    }
+
+    /// The next thread whose job needs a check: its pool and slot.
+    pub(crate) fn poll_unchecked(&mut self) -> Option<(u8, u32)> {
+        self.unchecked.pop_front()
+    }
+
+    /// The check for a thread's job has ended: the thread begins with the job, or only reports the error.
+    pub(crate) fn checked(
+        &mut self,
+        (pool, slot): (u8, u32),
+        refused: Option<JobResult>,
+        machine: &mut Machine,
+        queue: &mut EventQueue<Event>,
+    ) {
+        let worker = self.workers.get_mut(usize::from(pool)).and_then(|all| all.get_mut(slot as usize));
+        let Some(worker) = worker else { return };
+        let Some(job) = &mut worker.job else { return };
+        if let Some(result) = refused {
+            (job.task, job.cost) = (Task::Done(result), Duration::ZERO);
+        }
+        job.needs_check = false;
+        let (wake, cold) = (machine.costs.server.wake, machine.costs.server.cold());
+        let cost = job.cost + machine.noisy(wake);
+        machine.start(worker.thread, cost, cold, queue);
     }
 
     /// A thread has completed its job: returns it, and starts the next one.
@@ -149,9 +183,13 @@ impl Pools {
         match self.waiting.get_mut(at).and_then(VecDeque::pop_front) {
             Some(next) => {
                 let next = next.begin(&self.values_read);
-                let cost = next.cost;
+                if next.needs_check {
+                    self.unchecked.push_back((pool, slot));
+                    machine.sleep(worker.thread, queue);
+                } else {
+                    machine.resume(worker.thread, next.cost, queue);
+                }
                 worker.job = Some(next);
-                machine.resume(worker.thread, cost, queue);
             }
             None => machine.sleep(worker.thread, queue),
         }

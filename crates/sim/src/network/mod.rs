@@ -47,6 +47,8 @@ pub enum Service {
     PublisherToBroker,
     /// MQTT, between a subscriber and a broker.
     SubscriberToBroker,
+    /// HTTP, to a certificate authority.
+    Authority,
 }
 
 /// A segment put on a line.

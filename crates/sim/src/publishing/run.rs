@@ -38,6 +38,7 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
     let entropy = Box::new(world.fork_entropy());
     let origin = world.utc_origin();
     let pair = Pair {
+        name: NAME,
         link: &setup.link,
         is_half_duplex: setup.is_half_duplex,
         transport: Transport::UaTcp,

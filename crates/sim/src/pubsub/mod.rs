@@ -1,9 +1,9 @@
 //! Publishers, subscribers and MQTT brokers in virtual time.
 //!
 //! The engines are those of `taktwerk-pubsub`; state and packets of MQTT clients are those of `rumqttc`, which is also
-//! used in production. This module contains their drivers, and a broker implemented as a state machine.
+//! used in production. Here are the engines with their transports, and a broker implemented as a state machine; their
+//! processes are in [`node`](crate::node).
 //!
-//! - [`NodeHost`]: a process with its inputs, sockets and deadlines, with or without a processor;
 //! - `publisher`, `subscriber`: the engines with their transport; `application`: what a subscriber does with values;
 //! - `session`: an MQTT client without a socket; [`broker`]: the broker without sockets;
 //! - `keys`: the key service, which answers immediately; `nonces`: an observer of what publishers send;
@@ -12,16 +12,12 @@
 pub(crate) mod application;
 pub mod broker;
 pub mod figures;
-mod host;
 pub(crate) mod keys;
 pub(crate) mod nonces;
 mod output;
 pub(crate) mod publisher;
 pub(crate) mod session;
 pub(crate) mod subscriber;
-
-pub use host::NodeHost;
-pub(crate) use host::{Node, Peer};
 
 use taktwerk_server::Now;
 

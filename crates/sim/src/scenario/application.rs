@@ -1,5 +1,6 @@
 //! The application on each client: it subscribes or sends requests, counts, and checks what the server promises.
 
+use super::clock::{self, Clock};
 use super::events::{self, Arrival, Received};
 use super::item::{Came, Item, Rule};
 use super::outcome::LoadOutcome;
@@ -17,8 +18,8 @@ use taktwerk_client::{
     SubscriptionParams,
 };
 use taktwerk_schema::{
-    CallResponse, HistoryReadResponse, MonitoredItemCreateRequest, ReadRequest, ReadResponse,
-    TimestampsToReturn, WriteRequest, WriteResponse, WriteValue,
+    CallResponse, CreateSubscriptionRequest, HistoryReadResponse, MonitoredItemCreateRequest, ReadRequest,
+    ReadResponse, TimestampsToReturn, WriteRequest, WriteResponse, WriteValue,
 };
 use taktwerk_server::Now;
 use taktwerk_types::{DataValue, Instant, StatusCode, Variant};
@@ -73,6 +74,8 @@ pub(super) struct Worker {
     pub(super) window: (Instant, Instant),
     pub(super) connecting_since: Instant,
     pub(super) is_up: bool,
+    /// When the connection was lost.
+    lost_at: Option<Instant>,
     /// It was told to disconnect.
     pub(super) is_leaving: bool,
     pub(super) outcome: LoadOutcome,
@@ -100,6 +103,8 @@ struct Subscriber {
     has_items: bool,
     /// The pending SetSubscriptionDurable.
     making_durable: Option<RequestHandle>,
+    /// Sends the Publish requests, if the client core does not.
+    clock: Option<Clock>,
 }
 
 #[derive(Debug)]
@@ -138,6 +143,7 @@ impl Worker {
                 handle: None,
                 has_items: false,
                 making_durable: None,
+                clock: Clock::of(settings),
             }),
             Load::Request(settings) => Task::Request(Requester {
                 settings: settings.clone(),
@@ -160,6 +166,7 @@ impl Worker {
             window: (Instant::FAR, Instant::FAR),
             connecting_since: Instant::ZERO,
             is_up: false,
+            lost_at: None,
             is_leaving: false,
             outcome: LoadOutcome::default(),
             trouble: None,
@@ -239,6 +246,9 @@ impl Worker {
             ..SubscriptionParams::default()
         };
         let is_durable = settings.is_durable;
+        if it.clock.is_some() {
+            return self.subscribe_by_clock(&params, client, now);
+        }
         it.handle = Some(client.create_subscription(params, now));
         (it.has_items, it.making_durable) = (false, None);
         // A subscription with items can no longer become durable (Part 5 §9.3).
@@ -247,19 +257,61 @@ impl Worker {
         }
     }
 
+    /// Creates a subscription of a client with a clock.
+    fn subscribe_by_clock(&mut self, params: &SubscriptionParams, client: &mut Client, now: Instant) {
+        let Task::Subscribe(it) = &mut self.task else { return };
+        let request = CreateSubscriptionRequest {
+            requested_publishing_interval: params.publishing_interval_ms,
+            requested_lifetime_count: params.lifetime_count,
+            requested_max_keep_alive_count: params.keep_alive_count,
+            max_notifications_per_publish: params.notifications_max,
+            publishing_enabled: true,
+            ..CreateSubscriptionRequest::default()
+        };
+        let items = it.items(&self.shape);
+        let subscribed = it.clock.as_mut().map(|clock| clock.subscribe(request, items, client, now));
+        if let Some(Err(error)) = subscribed {
+            self.trouble = Some(error.to_string());
+        }
+    }
+
+    fn response_by_clock(
+        &mut self,
+        handle: RequestHandle,
+        result: Result<OwnedReply, ClientError>,
+        client: &mut Client,
+        now: Instant,
+    ) {
+        let Task::Subscribe(it) = &mut self.task else { return };
+        let Some(clock) = &mut it.clock else { return };
+        match clock.response(handle, result, client, now) {
+            clock::Came::Nothing => {}
+            clock::Came::Created(id) => self.own(id),
+            clock::Came::Values(values) => self.data_changes(&values, now),
+            clock::Came::Trouble(trouble) => self.trouble = Some(trouble),
+        }
+    }
+
+    /// It has this subscription, which must not belong to another client.
+    fn own(&mut self, id: u32) {
+        let site = self.site;
+        let Task::Subscribe(it) = &mut self.task else { return };
+        let mut owned = self.board.owned.borrow_mut();
+        if let Some(old) = it.id.take() {
+            owned.remove(&(site, old));
+        }
+        it.id = Some(id);
+        if !owned.insert((site, id)) {
+            self.board.fail(format!("{}: subscription {id} belongs to another client", self.name));
+        }
+    }
+
     fn add_items(&mut self, client: &mut Client, now: Instant) {
         let Task::Subscribe(it) = &mut self.task else { return };
         let Some(subscription) = it.handle.filter(|_| !core::mem::replace(&mut it.has_items, true)) else {
             return;
         };
-        let (shape, settings) = (&self.shape, &it.settings);
-        let items = (0..).zip(&it.variables).map(|(handle, variable)| {
-            let group = shape.group_of.get(*variable as usize).copied().unwrap_or(0);
-            let period = shape.rhythms.get(group).map_or(Duration::ZERO, |rhythm| rhythm.period);
-            item(*variable, handle, settings, period)
-        });
-        let of_events = settings.event_queue.map(|size| events::item(event_handle(&it.variables), size));
-        let items: Vec<_> = items.chain(of_events).collect();
+        let items = it.items(&self.shape);
         if let Err(error) = client.add_items(subscription, items, now) {
             self.trouble = Some(error.to_string());
         }
@@ -397,9 +449,19 @@ impl Worker {
             Event::Restored(..) => {
                 self.is_up = true;
                 self.outcome.reconnects += 1;
+                if let Some(lost_at) = self.lost_at.take() {
+                    self.outcome.outage = self.outcome.outage.max(now.since(lost_at).as_secs_f64());
+                }
+                self.restart_clock(client, now);
             }
             Event::ConnectionLost { error, .. } | Event::ConnectFailed { error, .. } => {
-                self.is_up = false;
+                self.outcome.failed_attempts += u64::from(matches!(event, Event::ConnectFailed { .. }));
+                if core::mem::take(&mut self.is_up) {
+                    self.lost_at = Some(now);
+                }
+                if let Task::Subscribe(Subscriber { clock: Some(clock), .. }) = &mut self.task {
+                    clock.stop();
+                }
                 self.trouble = Some(error.to_string());
             }
             Event::Disconnected(_) if self.is_leaving => self.is_up = false,
@@ -413,22 +475,22 @@ impl Worker {
         }
     }
 
+    /// A client with a clock does not repair its subscription: it creates another one.
+    fn restart_clock(&mut self, client: &mut Client, now: Instant) {
+        let Task::Subscribe(it) = &mut self.task else { return };
+        if it.clock.is_some() {
+            self.outcome.losses += 1;
+            it.items.iter_mut().for_each(Item::lose);
+            self.subscribe(client, now);
+        }
+    }
+
     fn subscription_event(&mut self, event: &SubscriptionEvent, client: &mut Client, now: Instant) {
         let site = self.site;
         let Task::Subscribe(it) = &mut self.task else { return };
         match event {
             SubscriptionEvent::Created { subscription_id, .. } => {
-                let mut owned = self.board.owned.borrow_mut();
-                if let Some(old) = it.id.take() {
-                    owned.remove(&(site, old));
-                }
-                it.id = Some(*subscription_id);
-                if !owned.insert((site, *subscription_id)) {
-                    let text =
-                        format!("{}: subscription {subscription_id} belongs to another client", self.name);
-                    self.board.fail(text);
-                }
-                drop(owned);
+                self.own(*subscription_id);
                 self.make_durable(*subscription_id, client, now);
             }
             SubscriptionEvent::Transferred if it.settings.is_durable => self.outcome.transfers += 1,
@@ -541,6 +603,19 @@ impl Worker {
     }
 }
 
+impl Subscriber {
+    /// The items that it monitors.
+    fn items(&self, shape: &Shape) -> Vec<MonitoredItemCreateRequest> {
+        let items = (0..).zip(&self.variables).map(|(handle, variable)| {
+            let group = shape.group_of.get(*variable as usize).copied().unwrap_or(0);
+            let period = shape.rhythms.get(group).map_or(Duration::ZERO, |rhythm| rhythm.period);
+            item(*variable, handle, &self.settings, period)
+        });
+        let queue = self.settings.event_queue;
+        items.chain(queue.map(|size| events::item(event_handle(&self.variables), size))).collect()
+    }
+}
+
 impl Requester {
     /// What is wrong with a response, if anything.
     fn check(
@@ -581,6 +656,11 @@ impl Application for Worker {
         match delivery {
             Delivery::DataChanges { values, .. } => self.data_changes(&values, now.instant),
             Delivery::Event(event) => self.event(&event, client, now.instant),
+            Delivery::Response(handle, result)
+                if matches!(self.task, Task::Subscribe(Subscriber { clock: Some(_), .. })) =>
+            {
+                self.response_by_clock(handle, result, client, now.instant);
+            }
             Delivery::Response(handle, result) if matches!(self.task, Task::Subscribe(_)) => {
                 let status = result.and_then(|reply| reply.decode::<CallResponse>());
                 let status = status.map(|response| {
@@ -602,12 +682,21 @@ impl Application for Worker {
     fn poll_timeout(&self) -> Option<Instant> {
         match &self.task {
             Task::Request(it) if it.waits.is_none() => it.next_at,
-            _ => None,
+            Task::Subscribe(it) => it.clock.as_ref().and_then(Clock::poll_timeout),
+            Task::Request(_) => None,
         }
     }
 
     fn handle_timeout(&mut self, client: &mut Client, now: Now) {
-        self.ask(client, now);
+        match &mut self.task {
+            Task::Request(_) => self.ask(client, now),
+            Task::Subscribe(it) => {
+                let result = it.clock.as_mut().map(|clock| clock.handle_timeout(client, now.instant));
+                if let Some(Err(error)) = result {
+                    self.trouble = Some(error.to_string());
+                }
+            }
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Builds the world of a scenario.
 
 use super::application::{Board, Shape, Worker};
+use super::authority;
 use super::durable::{Memory, WRITE_TIME};
 use super::events::{self, Emitter};
 use super::instruments::{Instruments, Providers};
@@ -51,6 +52,7 @@ pub(super) struct Built {
     /// When each client begins to connect.
     pub(super) starts: Vec<(Instant, ClientId)>,
     pub(super) pubsub: pubsub::Parts,
+    pub(super) authorities: authority::Parts,
 }
 
 /// Builds everything.
@@ -70,6 +72,7 @@ pub(super) fn build(
         threads: Vec::new(),
         starts: Vec::new(),
         pubsub: pubsub::Parts::default(),
+        authorities: authority::Parts::default(),
     };
     if let Some(meter) = instruments.meter.take() {
         built.world.set_meter(meter);
@@ -105,6 +108,7 @@ pub(super) fn build(
         add_clients(&mut built, scenario, (group, clients), &shapes, &mut machines, &mut routes)?;
     }
     pubsub::build(scenario, &mut built, &mut machines, &mut routes)?;
+    authority::build(scenario, &mut built, &mut machines, &mut routes);
     if !instruments.captures.is_empty() {
         let mut captures = Captures::new(built.world.utc_origin());
         for (link, capture) in instruments.captures.drain(..) {
@@ -494,6 +498,8 @@ pub(super) enum LineOwner {
     Subscribers,
     /// The clients of a broker.
     Broker(usize),
+    /// A group of clients that asks certificate authorities.
+    Clients(usize),
 }
 
 /// Lines, created when they are needed.

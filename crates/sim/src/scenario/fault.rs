@@ -22,7 +22,7 @@ pub struct Which {
     pub number: Option<u32>,
 }
 
-/// The PubSub part that a fault affects.
+/// The process that a fault affects, other than servers and clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Publishers.
@@ -31,6 +31,8 @@ pub enum Role {
     Subscriber,
     /// A broker.
     Broker,
+    /// A certificate authority.
+    Authority,
 }
 
 impl Role {
@@ -41,11 +43,12 @@ impl Role {
             Self::Publisher => "publisher",
             Self::Subscriber => "subscriber",
             Self::Broker => "broker",
+            Self::Authority => "authority",
         }
     }
 }
 
-/// The effect of a fault on a PubSub part.
+/// The effect of a fault on such a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeFault {
     /// Its connection breaks; both ends are notified.
@@ -62,6 +65,8 @@ pub enum NodeFault {
     SlowReader,
     /// All connections of a broker break at the same instant.
     Storm,
+    /// Each answer of a certificate authority takes this much longer.
+    Slow(Duration),
 }
 
 /// A kind of fault.
@@ -83,7 +88,7 @@ pub enum FaultKind {
     SlowReader(Which),
     /// All connections of a server break at the same instant, so that all clients reconnect at the same time.
     Storm(Which),
-    /// A fault of publishers, subscribers or brokers.
+    /// A fault of publishers, subscribers, brokers or certificate authorities.
     Node(Role, Which, NodeFault),
 }
 
@@ -99,6 +104,7 @@ impl FaultKind {
             Self::ServerClock(..) | Self::ClientClock(..) | Self::Node(_, _, NodeFault::Clock(_)) => "clock",
             Self::SlowReader(_) | Self::Node(_, _, NodeFault::SlowReader) => "slow-reader",
             Self::Storm(_) | Self::Node(_, _, NodeFault::Storm) => "storm",
+            Self::Node(_, _, NodeFault::Slow(_)) => "slow",
         }
     }
 
@@ -117,7 +123,16 @@ impl FaultKind {
         matches!(self, Self::Crash(_) | Self::Restart(_) | Self::ServerClock(..) | Self::Storm(_))
     }
 
-    /// The PubSub part that it affects, if any.
+    /// How much longer each answer takes.
+    #[must_use]
+    pub fn slowdown(&self) -> Option<Duration> {
+        match self {
+            Self::Node(_, _, NodeFault::Slow(span)) => Some(*span),
+            _ => None,
+        }
+    }
+
+    /// The process that it affects, if not a server or clients.
     #[must_use]
     pub fn role(&self) -> Option<Role> {
         match self {

@@ -5,13 +5,16 @@
 //!
 //! - [`outcome`]: the results;
 //! - [`fault`]: faults and their times; [`instruments`]: records of a run;
-//! - [`pubsub`]: publishers, subscribers and brokers; [`text`]: a scenario as a file;
-//! - `build` creates the world, `application` runs on each client, `item` checks the promise of each monitored item,
+//! - [`pubsub`]: publishers, subscribers and brokers; [`authority`]: certificate authorities; [`text`]: a scenario as a
+//!   file;
+//! - `build` creates the world, `application` runs on each client, `clock` sends Publish requests at fixed times, `item` checks the promise of each monitored item,
 //!   `events` that of event items; `durable` is the store of durable subscriptions, `history` that of values, `login`
 //!   verifies users; `prices` finds costs that a host profile lacks.
 
 mod application;
+pub mod authority;
 mod build;
+mod clock;
 mod durable;
 mod events;
 pub mod fault;
@@ -26,6 +29,7 @@ mod run;
 mod site;
 pub mod text;
 
+pub use authority::Authority;
 pub use fault::{Fault, FaultKind};
 pub use instruments::Instruments;
 pub use outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};
@@ -51,6 +55,8 @@ pub struct Scenario {
     pub clients: Vec<Clients>,
     /// Publishers, subscribers and brokers.
     pub pubsub: PubSub,
+    /// Certificate authorities.
+    pub authorities: Vec<Authority>,
     /// The faults.
     pub faults: Vec<Fault>,
     /// Virtual time before the measured window, counted from the moment when all clients are connected.
@@ -126,6 +132,8 @@ pub struct Server {
     pub event_period: Duration,
     /// Number of values that its history keeps of each variable; 0 means no history. The history is full at the start.
     pub history: u32,
+    /// The authorities that it asks about certificates of clients, one after the other. Empty: it asks none.
+    pub authorities: Vec<usize>,
 }
 
 /// What a client does.
@@ -155,6 +163,9 @@ pub struct Subscription {
     pub lifetime_count: Option<u32>,
     /// Maximum number of Publish requests that the client keeps pending at the server; `None` leaves it to the client.
     pub publish_requests: Option<u32>,
+    /// The client sends a Publish request each time this percentage of the publishing interval has passed, independent of
+    /// responses; `None` leaves it to the client.
+    pub publish_every: Option<u32>,
     /// Queue size of an item for the numbered events of the server, 0 for the server's default; `None` means no such
     /// item.
     pub event_queue: Option<u32>,
@@ -174,6 +185,7 @@ impl Subscription {
             keep_alive_count: 10,
             lifetime_count: None,
             publish_requests: None,
+            publish_every: None,
             event_queue: None,
             is_durable: false,
         }
@@ -254,4 +266,6 @@ pub struct Clients {
     pub login: Login,
     /// How long the server keeps a session without a connection.
     pub session_timeout: Duration,
+    /// The authorities that they ask about certificates of servers, one after the other. Empty: they ask none.
+    pub authorities: Vec<usize>,
 }

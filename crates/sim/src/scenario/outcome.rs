@@ -1,5 +1,6 @@
 //! The results of a scenario.
 
+use crate::authority::AuthorityFigures;
 use crate::histogram::Histogram;
 use crate::pubsub::figures::{BrokerFigures, PublisherFigures, SubscriberFigures};
 use crate::violation::Violation;
@@ -35,6 +36,10 @@ pub struct LoadOutcome {
     pub transfers: u64,
     /// The longest time from the first packet until a session was up, in seconds.
     pub session_up: f64,
+    /// Attempts to connect that failed, in the whole simulation.
+    pub failed_attempts: u64,
+    /// The longest time from the loss of a connection until it was restored, in seconds; 0 if none was restored.
+    pub outage: f64,
 }
 
 /// A link in the measured window: the values of its busiest line.
@@ -100,6 +105,15 @@ pub struct PubSubOutcome {
     pub subscribers: Vec<SubscriberOutcome>,
 }
 
+/// A certificate authority.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AuthorityOutcome {
+    /// Counters of the whole simulation.
+    pub figures: AuthorityFigures,
+    /// Processor seconds per second of the measured window; `None` without a machine.
+    pub cpu: Option<f64>,
+}
+
 /// The results of a scenario with one seed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
@@ -113,6 +127,8 @@ pub struct Outcome {
     pub clients: Vec<HostOutcome>,
     /// Publishers, subscribers and brokers.
     pub pubsub: PubSubOutcome,
+    /// Certificate authorities.
+    pub authorities: Vec<AuthorityOutcome>,
     /// Length of the measured window in virtual seconds.
     pub measured: f64,
     /// Total virtual time in seconds.

@@ -3,11 +3,11 @@
 use super::application::Worker;
 use super::build::{Built, build, invalid, start_server, target};
 use super::durable::LIFETIME_HOURS;
-use super::fault::{FaultKind, Which};
+use super::fault::{FaultKind, Role, Which};
 use super::instruments::Instruments;
 use super::outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};
 use super::pubsub::{self, PubSubReadings};
-use super::{Load, Operation, Pace, Requests, Scenario, history, prices};
+use super::{Load, Operation, Pace, Requests, Scenario, authority, history, prices};
 use crate::ids::ClientId;
 use crate::network::LineId;
 use crate::violation::{Broken, Violation};
@@ -111,6 +111,7 @@ struct Readings {
     servers: Vec<Duration>,
     threads: Vec<Vec<Duration>>,
     pubsub: PubSubReadings,
+    authorities: Vec<Duration>,
 }
 
 impl Running<'_> {
@@ -301,7 +302,9 @@ impl Running<'_> {
                 let over = format!("{name} is over");
                 self.built.world.at(from + fault.at + fault.lasts, move |world| world.mark(&over));
             }
-            if fault.kind.role().is_some() {
+            if fault.kind.role() == Some(Role::Authority) {
+                self.built.authorities.plan(fault, from, &mut self.built.world);
+            } else if fault.kind.role().is_some() {
                 self.built.pubsub.plan(fault, from, &mut self.built.world);
             } else if fault.kind.is_of_server() {
                 for (number, site) in self.sites_of(which) {
@@ -392,6 +395,7 @@ impl Running<'_> {
         let line = |line: &LineId| world.network().line(*line);
         Readings {
             pubsub: self.built.pubsub.readings(world),
+            authorities: self.built.authorities.readings(world),
             lines: self.built.lines.iter().map(|lines| lines.iter().map(line).collect()).collect(),
             servers: self.built.sites.iter().map(|site| world.server_used(site.borrow().id)).collect(),
             threads: self
@@ -426,6 +430,11 @@ impl Running<'_> {
                 (&before.pubsub, &after.pubsub),
                 seconds,
             ),
+            authorities: self.built.authorities.outcome(
+                &self.scenario.authorities,
+                (&before.authorities, &after.authorities),
+                seconds,
+            ),
             measured: seconds,
             simulated: self.built.world.now().instant.since(self.started).as_secs_f64(),
             events: self.built.world.events(),
@@ -449,6 +458,8 @@ impl Running<'_> {
             load.durable += one.durable;
             load.transfers += one.transfers;
             load.session_up = load.session_up.max(one.session_up);
+            load.failed_attempts += one.failed_attempts;
+            load.outage = load.outage.max(one.outage);
             load.due += one.due;
             if let Some(site) = self.built.sites.get(worker.site) {
                 let items = worker.items_per_group();
@@ -616,6 +627,19 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
                     "0: write at least 1; without a request the server cannot publish",
                 );
             }
+            Load::Subscribe(it) if it.publish_every.is_some_and(|share| !(1..=100).contains(&share)) => {
+                return wrong(
+                    key("publish_every"),
+                    "write a share of the publishing interval from 0.01 to 1",
+                );
+            }
+            Load::Subscribe(it)
+                if it.publish_every.is_some()
+                    && (it.publish_requests.is_some() || it.event_queue.is_some() || it.is_durable) =>
+            {
+                let problem = "publish_every needs a plain subscription: remove publish_requests, event_queue and durable";
+                return wrong(key("publish_every"), problem);
+            }
             Load::Subscribe(it) if it.event_queue.is_some() && server.event_period.is_zero() => {
                 return wrong(
                     key("event_queue"),
@@ -657,6 +681,7 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
     }
     prices::check(scenario).or_else(|(host, problem)| wrong(format!("host.{host}.profile"), &problem))?;
     pubsub::check(scenario)?;
+    authority::check(scenario).or_else(|(key, problem)| wrong(key, &problem))?;
     for (number, fault) in scenario.faults.iter().enumerate() {
         let key = |field: &str| format!("fault.{number}.{field}");
         let which = fault.kind.which();

@@ -1,8 +1,8 @@
 //! Writes a scenario in the file format (docs/simulator.md).
 
 use super::fault::{Fault, Role};
-use super::pubsub;
 use super::{Clients, Lines, Load, Login, Operation, Pace, Scenario, Server};
+use super::{authority, pubsub};
 use core::fmt::Write as _;
 use core::time::Duration;
 use taktwerk_model::HostProfile;
@@ -43,6 +43,7 @@ pub fn to_toml(scenario: &Scenario, name: &str) -> String {
             Lines::PerClient => out.string("lines", "per-client"),
         }
     }
+    authority::write(&mut out, scenario);
     for server in &scenario.servers {
         out.server(server, scenario);
     }
@@ -136,6 +137,7 @@ impl Text {
         if server.history > 0 {
             self.number("history", server.history);
         }
+        self.authorities(&server.authorities, scenario);
         for signals in &server.signals {
             self.section("[[server.signals]]");
             self.number("count", signals.count);
@@ -170,6 +172,9 @@ impl Text {
                 if let Some(count) = it.publish_requests {
                     self.number("publish_requests", count);
                 }
+                if let Some(percent) = it.publish_every {
+                    self.number("publish_every", f64::from(percent) / 100.0);
+                }
                 if let Some(size) = it.event_queue {
                     self.number("event_queue", size);
                 }
@@ -200,6 +205,14 @@ impl Text {
             self.string("login", "password");
         }
         self.number("session_timeout_s", clients.session_timeout.as_secs_f64());
+        self.authorities(&clients.authorities, scenario);
+    }
+
+    fn authorities(&mut self, chain: &[usize], scenario: &Scenario) {
+        if !chain.is_empty() {
+            let names = chain.iter().filter_map(|at| scenario.authorities.get(*at));
+            self.strings("authorities", names.map(|authority| authority.name.as_str()));
+        }
     }
 
     fn faults(&mut self, scenario: &Scenario) {
@@ -215,6 +228,7 @@ impl Text {
                     Role::Broker => self.name_of(key, &parts.brokers, group, |one| &one.name),
                     Role::Publisher => self.name_of(key, &parts.publishers, group, |one| &one.name),
                     Role::Subscriber => self.name_of(key, &parts.subscribers, group, |one| &one.name),
+                    Role::Authority => self.name_of(key, &scenario.authorities, group, |one| &one.name),
                 }
             } else if kind.is_of_server() {
                 self.name_of("server", &scenario.servers, Some(which.group), |server| &server.name);
@@ -229,6 +243,9 @@ impl Text {
             }
             if let Some(nanos) = kind.offset() {
                 self.string("offset", &format!("{}s", nanos as f64 / 1e9));
+            }
+            if let Some(slowdown) = kind.slowdown() {
+                self.string("by", &span(slowdown));
             }
         }
     }

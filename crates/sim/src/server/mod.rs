@@ -2,12 +2,13 @@
 
 mod runner;
 
+use crate::authority::{Verdict, refusal};
 use crate::effect::{EffectTime, run};
 use crate::event::Event;
 use crate::fabric::Fabric;
 use crate::host::machine::{Machine, MachineId, Owner, nanoseconds};
 use crate::host::pool::{Pools, Priced, RECORDER, Task, of_values, pool_of};
-use crate::ids::{HostId, ServerId};
+use crate::ids::{HostId, NodeId, ServerId};
 use crate::meter::Piece;
 use crate::network::{End, LinkId};
 use crate::source::{VirtualSources, do_work};
@@ -22,7 +23,7 @@ use taktwerk_crypto::SeededEntropy;
 use taktwerk_server::history::HistoryStore;
 use taktwerk_server::recorder::{Recorded, Recorder};
 use taktwerk_server::source::{SourceDriver, Work};
-use taktwerk_server::{Category, Effect, Job, JobKind, Now, Shard, Token};
+use taktwerk_server::{Category, Effect, Job, JobKind, JobResult, Now, Shard, Token};
 
 /// Number of timer calls at one instant after which a shard is reported as never idle.
 const TURNS_MAX: usize = 100_000;
@@ -48,6 +49,8 @@ pub struct ServerHost {
     /// Number of connections that moved to another shard.
     moves: u64,
     machine: Option<MachineId>,
+    /// Asks certificate authorities about the certificates of clients.
+    asker: Option<NodeId>,
     /// Counts the values that jobs read from the history.
     values_read: Arc<AtomicU64>,
     /// Flag of the world: some shard was woken.
@@ -66,6 +69,17 @@ struct Running {
     recorder: Option<Recorder>,
     /// The store of recorded values.
     history: Option<Arc<dyn HistoryStore>>,
+    /// What waits for certificate authorities.
+    checks: BTreeMap<u64, Checked>,
+}
+
+/// Waits for certificate authorities.
+#[derive(Debug)]
+enum Checked {
+    /// The thread of a pool with its job.
+    Worker(u8, u32),
+    /// A job of a shard without a machine.
+    Job(usize, Token, Job),
 }
 
 impl ServerHost {
@@ -88,6 +102,7 @@ impl ServerHost {
             incarnation: 0,
             moves: 0,
             machine: None,
+            asker: None,
             values_read: Arc::default(),
             any_woken,
         };
@@ -126,6 +141,11 @@ impl ServerHost {
             running.pools.values_read = Arc::clone(&counter);
         }
         self.values_read = counter;
+    }
+
+    /// Lets an asker check the certificates of clients.
+    pub(crate) fn set_asker(&mut self, asker: NodeId) {
+        self.asker = Some(asker);
     }
 
     /// The machine that it runs on.
@@ -187,8 +207,9 @@ impl ServerHost {
         let any = &self.any_woken;
         let runners = (0..).zip(shards).map(|(number, shard)| Runner::new(number, shard, any));
         let runners = runners.collect();
+        let checks = BTreeMap::new();
         self.running =
-            Some(Running { runners, sources, shard_of: BTreeMap::new(), pools, recorder, history });
+            Some(Running { runners, sources, shard_of: BTreeMap::new(), pools, recorder, history, checks });
         if let Some(machine) = self.machine {
             self.place(machine, fabric);
         }
@@ -290,6 +311,46 @@ impl ServerHost {
         self.running.as_mut()?.runners.get_mut(shard)
     }
 
+    // ---- certificates
+
+    /// Requests the checks for jobs that threads have begun.
+    fn request_checks(&mut self, fabric: &mut Fabric) {
+        let (Some(asker), Some(running)) = (self.asker, &mut self.running) else { return };
+        while let Some((pool, slot)) = running.pools.poll_unchecked() {
+            let ticket = fabric.check(asker, HostId::Server(self.id));
+            running.checks.insert(ticket, Checked::Worker(pool, slot));
+        }
+    }
+
+    /// A check has ended. Checks of an earlier process are ignored.
+    pub(crate) fn checked(&mut self, ticket: u64, verdict: Verdict, fabric: &mut Fabric) {
+        let Some(running) = &mut self.running else { return };
+        let refused = verdict.err().map(|place| JobResult::Crypto(Err(refusal(place))));
+        match running.checks.remove(&ticket) {
+            Some(Checked::Worker(pool, slot)) => {
+                if let Some((machine, queue)) = self.machine.and_then(|id| fabric.machine_and_queue(id)) {
+                    running.pools.checked((pool, slot), refused, machine, queue);
+                }
+            }
+            Some(Checked::Job(shard, token, job)) => match refused {
+                Some(result) => self.give(shard, Input::Done(token, result), fabric),
+                None => self.start_unplaced(shard, token, job, fabric),
+            },
+            None => {}
+        }
+    }
+
+    /// Starts a job of a server without a machine.
+    fn start_unplaced(&mut self, shard: usize, token: Token, job: Job, fabric: &mut Fabric) {
+        match self.effect_time.draw(&mut self.entropy) {
+            Some(span) => {
+                let event = self.effect_event(shard, token, job);
+                fabric.queue.schedule_in(span, event);
+            }
+            None => self.run_job(shard, token, job, fabric),
+        }
+    }
+
     // ---- what happens later
 
     pub(crate) fn ring(&mut self, shard: u32, number: u64) -> bool {
@@ -335,7 +396,9 @@ impl ServerHost {
         }
         let Some(running) = &mut self.running else { return };
         let Some((machine, queue)) = self.machine.and_then(|id| fabric.machine_and_queue(id)) else { return };
-        let Some(Priced { of, task, .. }) = running.pools.done(pool, slot, machine, queue) else { return };
+        let done = running.pools.done(pool, slot, machine, queue);
+        self.request_checks(fabric);
+        let Some(Priced { of, task, .. }) = done else { return };
         match (task, of) {
             (Task::Job(kind, job), Some((shard, token))) => {
                 fabric.meter_begin();
@@ -347,7 +410,9 @@ impl ServerHost {
             (Task::Done(result), Some((shard, token))) => {
                 self.give(shard, Input::Done(token, result), fabric)
             }
-            (Task::Record(values), _) => store(running.history.as_deref(), values),
+            (Task::Record(values), _) => {
+                store(self.running.as_ref().and_then(|running| running.history.as_deref()), values);
+            }
             (Task::Job(..) | Task::Done(_), None) => {}
         }
     }
@@ -370,7 +435,7 @@ impl ServerHost {
         let costs = Arc::clone(&machine.costs);
         let cost = costs.of_recording().map_or(Duration::ZERO, |cost| machine.draw(cost));
         let cost = of_values(cost, values.len() as u64);
-        let priced = Priced { of: None, task: Task::Record(values), cost };
+        let priced = Priced { of: None, task: Task::Record(values), cost, needs_check: false };
         running.pools.submit((self.id.number(), self.incarnation), RECORDER, priced, machine, queue);
     }
 
@@ -511,21 +576,24 @@ impl ServerHost {
         if matches!(job, Job::Future(_)) {
             return self.run_job(shard, token, job, fabric);
         }
+        // Every request for a channel or a new token has its certificate validated (Part 4 §6.1.7).
+        let needs_check =
+            self.asker.is_some() && matches!(kind, JobKind::OpenChannel(_) | JobKind::ValidateCertificate);
         let identity = (self.id.number(), self.incarnation);
         if let (Some(running), Some((machine, queue))) =
             (&mut self.running, self.machine.and_then(|id| fabric.machine_and_queue(id)))
         {
             let cost = job_cost(machine, kind, self.effect_time, &mut self.entropy);
-            let priced = Priced { of: Some((shard, token)), task: Task::Job(kind, job), cost };
-            return running.pools.submit(identity, pool_of(kind), priced, machine, queue);
+            let priced = Priced { of: Some((shard, token)), task: Task::Job(kind, job), cost, needs_check };
+            running.pools.submit(identity, pool_of(kind), priced, machine, queue);
+            return self.request_checks(fabric);
         }
-        match self.effect_time.draw(&mut self.entropy) {
-            Some(span) => {
-                let event = self.effect_event(shard, token, job);
-                fabric.queue.schedule_in(span, event);
-            }
-            None => self.run_job(shard, token, job, fabric),
+        if let (true, Some(asker), Some(running)) = (needs_check, self.asker, &mut self.running) {
+            let ticket = fabric.check(asker, HostId::Server(self.id));
+            running.checks.insert(ticket, Checked::Job(shard, token, job));
+            return;
         }
+        self.start_unplaced(shard, token, job, fabric);
     }
 
     // ---- with a processor: step by step

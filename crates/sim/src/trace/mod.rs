@@ -44,7 +44,7 @@ pub(crate) enum Track {
     Shard(ServerId, u32),
     /// A client thread.
     Clients(u32),
-    /// A publisher, subscriber or broker.
+    /// A publisher, subscriber, broker or certificate authority, or a process that asks authorities.
     Node(NodeId),
     /// One end of a connection.
     Connection(End),
@@ -62,6 +62,8 @@ pub(crate) type Hosts = [HostId; 2];
 enum Parser {
     OpcUa(Box<Messages>),
     Mqtt(Packets),
+    /// Each write counts as a message: only long revocation lists need several.
+    Http(u64),
 }
 
 impl Parser {
@@ -69,6 +71,11 @@ impl Parser {
         match self {
             Self::OpcUa(messages) => messages.feed(bytes, found),
             Self::Mqtt(packets) => packets.feed(bytes, found),
+            Self::Http(offset) => {
+                let len = bytes.len() as u64;
+                *offset += len;
+                found(Message { end: *offset, name: "HTTP", len });
+            }
         }
     }
 }
@@ -171,6 +178,12 @@ impl Trace {
     pub(crate) fn mark(&mut self, text: &str, now: Instant) {
         let thread = self.thread(Track::Marks, Process::Scenario);
         self.events.instant(thread, now, text);
+    }
+
+    /// The messages of a new connection are HTTP.
+    pub(crate) fn set_http(&mut self, link: LinkId) {
+        let direction = || Direction { messages: Parser::Http(0), read: 0, under_way: VecDeque::new() };
+        self.links.insert(link, [direction(), direction()]);
     }
 
     // ---- turns

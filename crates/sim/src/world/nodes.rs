@@ -1,15 +1,18 @@
-//! Publishers, subscribers and brokers in a world.
+//! Publishers, subscribers, brokers, certificate authorities and those that ask them, in a world.
 
 use super::World;
+use crate::authority::{Asker, Authority, AuthorityFigures, Query, Responder};
 use crate::client::Application;
 use crate::event::Flight;
 use crate::fabric::Ways;
 use crate::host::machine::{MachineId, ThreadId};
-use crate::ids::{HostId, NodeId};
-use crate::network::{End, Side, Signal};
-use crate::pubsub::{Node, NodeHost, Peer};
+use crate::ids::{ClientId, HostId, NodeId, ServerId};
+use crate::network::{End, LinkId, Side, Signal};
+use crate::node::{Node, NodeHost, Peer};
 use crate::trace::Track;
+use core::cell::RefCell;
 use core::time::Duration;
+use std::rc::Rc;
 
 impl<A: Application> World<A> {
     // ---- building
@@ -19,7 +22,7 @@ impl<A: Application> World<A> {
         NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX))
     }
 
-    /// Adds a PubSub process.
+    /// Adds a process.
     pub(crate) fn add_node(&mut self, name: &str, node: Node, peer: Option<Peer>) -> NodeId {
         let id = self.next_node();
         if let Some(trace) = &mut self.fabric.trace {
@@ -38,6 +41,33 @@ impl<A: Application> World<A> {
         }
     }
 
+    /// Adds a certificate authority. Its figures are counted in `figures`.
+    pub fn add_authority(&mut self, authority: Authority, figures: &Rc<RefCell<AuthorityFigures>>) -> NodeId {
+        let name = format!("certificate authority {}", authority.name);
+        let responder = Responder::new(authority, Rc::clone(figures));
+        self.add_node(&name, Node::Responder(Box::new(responder)), None)
+    }
+
+    /// Adds a process that asks the authorities of a chain, the issuer first. `figures` are those of each authority.
+    pub fn add_asker(
+        &mut self,
+        name: &str,
+        chain: Rc<[Query]>,
+        figures: Vec<Rc<RefCell<AuthorityFigures>>>,
+    ) -> NodeId {
+        self.add_node(name, Node::Asker(Box::new(Asker::new(chain, figures))), None)
+    }
+
+    /// Lets a server accept certificates of clients only after an asker has checked them.
+    pub fn check_at_server(&mut self, id: ServerId, asker: NodeId) {
+        self.server_mut(id).set_asker(asker);
+    }
+
+    /// Lets a client accept certificates of servers only after an asker has checked them.
+    pub fn check_at_client(&mut self, id: ClientId, asker: NodeId) {
+        self.client_mut(id).set_asker(asker);
+    }
+
     /// Sets the destinations of a publisher's datagrams.
     pub(crate) fn set_ways(&mut self, id: NodeId, ways: Ways) {
         self.fabric.ways.insert(id, ways);
@@ -45,10 +75,10 @@ impl<A: Application> World<A> {
 
     // ---- looking
 
-    /// A publisher, subscriber or broker.
+    /// A process.
     ///
+    /// # Panics
     /// If it does not belong to this world.
-    /// If it is not of this world.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &NodeHost {
         &self.nodes[id.0 as usize]
@@ -70,19 +100,32 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// Blocks all traffic of a publisher or subscriber, without notifying anyone.
+    /// Blocks all traffic of a process, without notifying anyone.
     pub fn partition_node(&mut self, id: NodeId) {
         self.fabric.partitioned.insert(id);
-        for link in self.node(id).links() {
+        for link in self.links_of_node(id) {
             self.fabric.network.partition(link);
         }
+    }
+
+    /// Its connections, including attempts that have not reached it.
+    fn links_of_node(&self, id: NodeId) -> Vec<LinkId> {
+        let links = self.fabric.links.iter().filter(|(_, hosts)| hosts.contains(&HostId::Node(id)));
+        links.map(|(link, _)| *link).collect()
     }
 
     /// Ends a partition.
     pub fn heal_node(&mut self, id: NodeId) {
         self.fabric.partitioned.remove(&id);
-        for link in self.node(id).links() {
+        for link in self.links_of_node(id) {
             self.fabric.network.heal(link);
+        }
+    }
+
+    /// Each answer of an authority takes this much longer from now on.
+    pub fn set_node_slow(&mut self, id: NodeId, slow: Duration) {
+        if let Some(node) = self.nodes.get_mut(id.0 as usize) {
+            node.set_slow(slow);
         }
     }
 
@@ -121,6 +164,25 @@ impl<A: Application> World<A> {
 
     pub(super) fn node_rings(&mut self, id: NodeId, number: u64) -> bool {
         self.nodes.get_mut(id.0 as usize).is_some_and(|node| node.ring(number))
+    }
+
+    /// Begins the checks that are due, and reports those that have ended.
+    pub(super) fn settle_checks(&mut self) {
+        while let Some((asker, ticket)) = self.fabric.checks_due.pop_front() {
+            if let Some(node) = self.nodes.get_mut(asker.0 as usize) {
+                node.check(ticket);
+                self.touched.insert(HostId::Node(asker));
+            }
+        }
+        while let Some((ticket, verdict)) = self.fabric.verdicts.pop_front() {
+            let Some(host) = self.fabric.take_ticket(ticket) else { continue };
+            match host {
+                HostId::Server(id) => self.servers[id.0 as usize].checked(ticket, verdict, &mut self.fabric),
+                HostId::Client(id) => self.clients[id.0 as usize].checked(ticket, verdict, &mut self.fabric),
+                HostId::Node(_) => {}
+            }
+            self.touched.insert(host);
+        }
     }
 
     pub(super) fn settle_node(&mut self, id: NodeId) {

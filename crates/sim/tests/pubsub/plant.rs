@@ -66,6 +66,7 @@ fn plant(transport: Transport, brokers: Vec<Broker>) -> Scenario {
             publishers: vec![publishers("line", transport)],
             subscribers: vec![subscribers("scada", vec![0])],
         },
+        authorities: vec![],
         faults: vec![],
         warmup: secs(1),
         measured: secs(10),

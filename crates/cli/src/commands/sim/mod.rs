@@ -28,8 +28,8 @@ use taktwerk_sim::scenario::RunError;
 /// Text after the examples of `--help`.
 const EXPLAINED: &str = "\
 The file:
-  [[host]], [[link]], [[server]], [[client]], [[publisher]], [[subscriber]], [[broker]] and [[fault]] describe a plant
-  (docs/simulator.md).
+  [[host]], [[link]], [[authority]], [[server]], [[client]], [[publisher]], [[subscriber]], [[broker]] and [[fault]]
+  describe a plant (docs/simulator.md).
   Scenarios of `taktwerk lab run` and plants of `taktwerk size` and `taktwerk tune` work too.
 
 Exit codes:

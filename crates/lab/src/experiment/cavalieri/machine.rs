@@ -5,8 +5,8 @@ use std::time::Duration;
 use taktwerk_model::HostProfile;
 use taktwerk_model::host::Cost;
 use taktwerk_sim::Transport;
-use taktwerk_sim::authority::{Authority, validate};
-use taktwerk_sim::calls::{Block, Setup, call};
+use taktwerk_sim::authority::{Authority, Protocol};
+use taktwerk_sim::calls::{Block, Checks, Remote, Setup, call};
 use taktwerk_sim::network::soap::{self, Body, Soap};
 
 /// SOAP as in the paper's Figure 5: the security layer makes chunks, the transport layer wraps them in envelopes.
@@ -27,7 +27,7 @@ pub(super) struct Machine {
     pub(super) session: f64,
     /// An operation with a private key.
     pub(super) rsa: f64,
-    /// Per request to the local certificate authority.
+    /// Per answer of the local certificate authority, in addition to its messages and its signature.
     pub(super) local_authority: f64,
     /// Per byte sent or received.
     pub(super) byte: f64,
@@ -40,8 +40,8 @@ const STEPS: u32 = 40;
 const EXACT: f64 = 1e-4;
 
 impl Machine {
-    /// The host profile; `validation` is the time to validate one certificate.
-    pub(super) fn profile(&self, validation: Duration) -> HostProfile {
+    /// The host profile. Servers, clients and certificate authorities have such machines.
+    pub(super) fn profile(&self) -> HostProfile {
         let mut profile = HostProfile::free(1);
         profile.name = "2010".into();
         profile.source = "fitted to Cavalieri and Chiacchio 2013, Table 2, rows 1 to 3".into();
@@ -53,11 +53,10 @@ impl Machine {
                 costs.insert(name.into(), self.byte);
             }
         }
-        let validation = validation.as_secs_f64() * 1e9;
         let (private, public) = (self.rsa, self.rsa * PUBLIC);
         let policy = POLICY.name();
         let jobs = [
-            (format!("open-channel/{policy}"), private + public + validation),
+            (format!("open-channel/{policy}"), private + public),
             (format!("answer-channel/{policy}"), private + public),
             (format!("sign-session/{policy}"), private),
             (format!("prove-session/{policy}"), public),
@@ -65,7 +64,7 @@ impl Machine {
         profile.jobs.extend(jobs.map(|(name, cost)| (name, Cost::Fixed(cost))));
         let jobs = [
             (format!("seal-chunk/{policy}"), private + public),
-            (format!("open-chunk/{policy}"), private + public + validation),
+            (format!("open-chunk/{policy}"), private + public),
             (format!("sign/{policy}"), private),
             (format!("verify/{policy}"), public),
         ];
@@ -87,24 +86,32 @@ pub(super) enum Scenario {
     Remote,
 }
 
-/// Number of authorities from the issuer of a certificate to the root.
-const LEVELS: u64 = 3;
+/// The authorities from the issuer of a certificate to the root.
+const LEVELS: [&str; 3] = ["issuer", "intermediate", "root"];
+/// The line of each remote authority.
+const FAR: &str = "rate=2mbit,delay=50ms";
+/// Two round trips over it: one for the connection, one for request and answer.
+const FAR_TRIPS: Duration = Duration::from_millis(200);
+/// Bytes of an OCSP answer with the certificate of its signer, and of one with a chain of certificates.
+const LOCAL_ANSWER: usize = 1_900;
+const FAR_ANSWER: usize = 4_000;
+
+fn authority(name: &str, response_len: usize, processing: Duration) -> Authority {
+    Authority { name: name.to_owned(), protocol: Protocol::Ocsp, response_len, processing }
+}
 
 /// The remote hierarchy. The paper took its delays from real authorities and does not print them. Its §3.1 calls 5 to
 /// 10 s usual for validating one certificate. We divide the middle of this range among three authorities behind a wide
-/// area network.
-pub(super) fn hierarchy(one_certificate: Duration) -> Result<Vec<Authority>, Failed> {
-    let far = link("rate=2mbit,delay=50ms")?;
-    let authority = |level: u64, lookup| Authority {
-        name: ["issuer", "intermediate", "root"][level as usize % 3].to_owned(),
-        link: Some(far.clone()),
-        request: 500,
-        response: 4_000,
-        lookup,
+/// area network. Each has a machine like those of server and client.
+fn hierarchy(one_certificate: Duration, machine: &Machine) -> Result<Vec<Remote>, Failed> {
+    let far = link(FAR)?;
+    let processing = (one_certificate / LEVELS.len() as u32).saturating_sub(FAR_TRIPS);
+    let remote = |name: &str| Remote {
+        authority: authority(name, FAR_ANSWER, processing),
+        link: far.clone(),
+        host: Some(machine.profile()),
     };
-    let asking = authority(0, Duration::ZERO).ask(1).map_err(|error| error.to_string())?;
-    let lookup = (one_certificate / LEVELS as u32).saturating_sub(asking);
-    Ok((0..LEVELS).map(|level| authority(level, lookup)).collect())
+    Ok(LEVELS.map(remote).to_vec())
 }
 
 /// Usual time to validate one certificate according to the paper's §3.1: the middle of 5 and 10 s.
@@ -115,38 +122,36 @@ pub(super) const USUAL_CHECK: Duration = Duration::from_millis(7_500);
 pub(super) struct Assumptions {
     pub(super) machine: Machine,
     pub(super) soap: Soap,
-    /// Time to validate one certificate with the remote hierarchy.
+    /// Time to validate one certificate with the remote hierarchy, if nobody else asks.
     pub(super) remote: Duration,
+    /// Other clients and servers that open a session at the same time.
+    pub(super) others: u32,
 }
 
 impl Assumptions {
     /// The setup of a scenario. Whether messages are signed or encrypted is not part of it.
     pub(super) fn setup(&self, scenario: Scenario, is_soap: bool, line: &str) -> Result<Setup, Failed> {
         let checks = match scenario {
-            Scenario::None | Scenario::Unchecked => Duration::ZERO,
+            Scenario::None | Scenario::Unchecked => Checks::None,
             Scenario::Local => {
-                let local = Authority {
-                    name: "local".to_owned(),
-                    link: None,
-                    request: 1,
-                    response: 1,
-                    lookup: Duration::from_secs_f64(self.machine.local_authority / 1e9),
-                };
-                validate(&[local], 1).map_err(|error| error.to_string())?
+                let processing = Duration::from_secs_f64(self.machine.local_authority / 1e9);
+                Checks::Local(authority("local", LOCAL_ANSWER, processing))
             }
-            Scenario::Remote => validate(&hierarchy(self.remote)?, 1).map_err(|error| error.to_string())?,
+            Scenario::Remote => Checks::Remote(hierarchy(self.remote, &self.machine)?),
         };
-        let profile = self.machine.profile(checks);
+        let profile = self.machine.profile();
         Ok(Setup {
             transport: if is_soap { Transport::Soap(self.soap) } else { Transport::UaTcp },
             security: if scenario == Scenario::None { NONE } else { ENCRYPTED },
             server: Some(profile.clone()),
             client: Some(profile),
+            checks,
+            others: self.others,
             ..Setup::new(link(line)?)
         })
     }
 
-    /// Seconds until a session is activated over the 2 Mbit/s line.
+    /// Seconds until a session, or the last of several, is activated over the 2 Mbit/s line.
     pub(super) fn session(&self, scenario: Scenario, is_soap: bool) -> Result<f64, Failed> {
         let setup = self.setup(scenario, is_soap, "ppp-2m")?;
         let calls = call(&setup, &[]).map_err(|error| error.to_string())?;
@@ -239,5 +244,5 @@ pub(super) fn split(rows: &Rows, round_trip: f64) -> Result<Machine, Failed> {
 
 /// The default assumptions for a machine.
 pub(super) fn assumptions(machine: Machine) -> Assumptions {
-    Assumptions { machine, soap: SOAP, remote: USUAL_CHECK }
+    Assumptions { machine, soap: SOAP, remote: USUAL_CHECK, others: 0 }
 }

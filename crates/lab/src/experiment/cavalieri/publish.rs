@@ -283,8 +283,8 @@ fn knees(curves: &[Curve], is_short: bool, outcome: &mut Outcome) -> Result<(), 
         grid.row(row);
     }
     let rows = session::rows()?;
-    let light = session::split(&rows)?.profile(Duration::ZERO);
-    let heavy = machine::fitted(&rows)?.profile(Duration::ZERO);
+    let light = session::split(&rows)?.profile();
+    let heavy = machine::fitted(&rows)?.profile();
     let quick_acks = |setup: &mut Setup| setup.delayed_ack = Some(Duration::ZERO);
     let on = |profile: &taktwerk_model::HostProfile| {
         let profile = profile.clone();

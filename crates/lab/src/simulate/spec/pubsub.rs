@@ -270,7 +270,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A fault of publishers, subscribers or a broker; `None` if the fault names none of them.
+    /// A fault of publishers, subscribers, a broker or an authority; `None` if the fault names none of them.
     pub(super) fn node_fault(
         &self,
         at: usize,
@@ -284,6 +284,7 @@ impl Reader<'_> {
             (Role::Publisher, &fault.publisher, names(&pubsub.publishers, |one| &one.name)),
             (Role::Subscriber, &fault.subscriber, names(&pubsub.subscribers, |one| &one.name)),
             (Role::Broker, &fault.broker, names(&pubsub.brokers, |one| &one.name)),
+            (Role::Authority, &fault.authority, names(&scenario.authorities, |one| &one.name)),
         ];
         let mut given = named.into_iter().filter_map(|(role, name, all)| Some((role, name.as_ref()?, all)));
         let Some((role, name, all)) = given.next() else { return Ok(None) };
@@ -301,6 +302,7 @@ impl Reader<'_> {
             FaultName::Restart => NodeFault::Restart,
             FaultName::SlowReader => NodeFault::SlowReader,
             FaultName::Storm => NodeFault::Storm,
+            FaultName::Slow => NodeFault::Slow(self.slowdown(&key("by"), fault.by.as_ref())?),
             FaultName::Clock => {
                 let seconds = fault.offset.as_deref().and_then(span).filter(|seconds| *seconds != 0.0);
                 let Some(seconds) = seconds else {

@@ -171,7 +171,7 @@ impl Random {
         let groups = match role {
             Role::Publisher => pubsub.publishers.iter().map(|one| one.count).collect::<Vec<_>>(),
             Role::Subscriber => pubsub.subscribers.iter().map(|one| one.count).collect(),
-            Role::Broker => pubsub.brokers.iter().map(|_| 1).collect(),
+            Role::Broker | Role::Authority => pubsub.brokers.iter().map(|_| 1).collect(),
         };
         let group = self.index(groups.len());
         let count = *groups.get(group)?;
@@ -182,7 +182,7 @@ impl Random {
                 let first = pubsub.subscribers.get(group).and_then(|one| one.publishers.first());
                 first.and_then(|at| pubsub.publishers.get(*at))
             }
-            Role::Broker => None,
+            Role::Broker | Role::Authority => None,
         };
         let has_connection = publishers.is_some_and(|one| matches!(one.transport, Transport::Broker(..)));
         let offset = i64::try_from(1 + self.below(86_400)).unwrap_or(1) * 1_000_000_000;

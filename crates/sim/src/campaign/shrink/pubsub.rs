@@ -8,7 +8,7 @@ use crate::scenario::{FaultKind, Scenario};
 /// Number of nodes in a group that a fault can affect.
 pub(super) fn count(pubsub: &PubSub, role: Role, group: usize) -> u32 {
     match role {
-        Role::Broker => 1,
+        Role::Broker | Role::Authority => 1,
         Role::Publisher => pubsub.publishers.get(group).map_or(1, |one| one.count),
         Role::Subscriber => pubsub.subscribers.get(group).map_or(1, |one| one.count),
     }

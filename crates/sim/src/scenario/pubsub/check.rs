@@ -223,6 +223,7 @@ pub(in crate::scenario) fn target(fault: &Fault, scenario: &Scenario) -> Option<
     };
     let (count, has_connection) = match role {
         Role::Broker => (pubsub.brokers.get(which.group).map_or(0, |_| 1), true),
+        Role::Authority => (scenario.authorities.get(which.group).map_or(0, |_| 1), true),
         Role::Publisher => {
             let publishers = pubsub.publishers.get(which.group);
             (publishers.map_or(0, |one| one.count), over_broker(publishers))
@@ -234,6 +235,14 @@ pub(in crate::scenario) fn target(fault: &Fault, scenario: &Scenario) -> Option<
         }
     };
     let problem = match (what, role) {
+        (
+            NodeFault::Partition | NodeFault::Crash | NodeFault::Restart | NodeFault::Slow(_),
+            Role::Authority,
+        ) => None,
+        (_, Role::Authority) => Some(
+            "this fault does not apply to a certificate authority: write partition, crash, restart or slow",
+        ),
+        (NodeFault::Slow(_), _) => Some("only a certificate authority can be slow"),
         (NodeFault::Cut, Role::Publisher | Role::Subscriber) if !has_connection => {
             Some("datagrams have no connection that could be cut: write partition")
         }

@@ -5,7 +5,7 @@ use super::super::fault::{Fault, FaultKind, NodeFault, Role, Which};
 use super::super::outcome::{BrokerOutcome, PubSubOutcome, PublisherOutcome, SubscriberOutcome};
 use super::PubSub;
 use crate::ids::NodeId;
-use crate::pubsub::Node;
+use crate::node::Node;
 use crate::pubsub::application::{Application, Complaints};
 use crate::pubsub::figures::{BrokerFigures, PublisherFigures};
 use crate::signals::Rhythm;
@@ -204,6 +204,8 @@ impl Parts {
                     world.at(begin, move |world| world.set_node_reads(id, false));
                     world.at(end, move |world| world.set_node_reads(id, true));
                 }
+                // Only of certificate authorities.
+                NodeFault::Slow(_) => {}
                 NodeFault::Crash | NodeFault::Restart => {
                     let end = if what == NodeFault::Crash { end } else { begin + START };
                     let again = part.clone();

@@ -21,7 +21,7 @@ impl NodeHost {
         }
         for _ in 0..TURNS_MAX {
             self.deliver(fabric);
-            self.close_what_is_closed(fabric);
+            self.connect_and_close(fabric);
             if let Some(bytes) = self.poll_datagram() {
                 fabric.send_datagram(self.id, &bytes);
             } else if let Some(link) = self.next_write() {
@@ -34,13 +34,13 @@ impl NodeHost {
                 return self.arm(fabric);
             }
         }
-        let reason = "a publisher, subscriber or broker";
+        let reason = "a publisher, subscriber, broker or certificate authority";
         fabric.broken(Broken::Restless { host: HostId::Node(self.id), reason });
     }
 
     fn driver(&self, costs: &Costs) -> DriverCosts {
         match &self.node {
-            Some(Node::Subscriber(_)) => costs.client,
+            Some(Node::Subscriber(_) | Node::Asker(_)) => costs.client,
             _ => costs.server,
         }
     }
@@ -78,9 +78,9 @@ impl NodeHost {
             None => {}
         }
         self.deliver(fabric);
-        self.close_what_is_closed(fabric);
+        self.connect_and_close(fabric);
         // The result of a write.
-        let mut nanos = self.take_effort().cost(&costs);
+        let mut nanos = self.take_cost(&costs);
         let name = if let Some(bytes) = self.poll_datagram() {
             self.doing = Some(Doing::Datagram(bytes));
             nanos += driver.send;
@@ -93,11 +93,11 @@ impl NodeHost {
             if self.apply(input, fabric) {
                 nanos += driver.receive;
             }
-            nanos += self.take_effort().cost(&costs);
+            nanos += self.take_cost(&costs);
             "receive"
         } else if self.is_due(fabric.queue.now()) {
             self.handle_timeout(fabric);
-            nanos += driver.timer + self.take_effort().cost(&costs);
+            nanos += driver.timer + self.take_cost(&costs);
             "deadline"
         } else if nanos > 0.0 {
             "rest"

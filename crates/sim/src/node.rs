@@ -1,19 +1,21 @@
-//! A process: a publisher, subscriber or broker with its sockets and deadlines.
+//! A process with its sockets and deadlines, with or without a processor: a publisher, subscriber, MQTT broker,
+//! certificate authority, or a process that asks authorities.
 //!
 //! - `work`: what the process does with one input, deadline or socket; `turns`: when it does it.
 
 mod turns;
 mod work;
 
-use super::broker::Broker;
-use super::publisher::PublisherNode;
-use super::subscriber::SubscriberNode;
 use crate::alarm::Alarm;
+use crate::authority::{Asker, Responder};
 use crate::fabric::Fabric;
 use crate::host::Machine;
 use crate::host::machine::{MachineId, Owner, ThreadId};
 use crate::ids::NodeId;
 use crate::network::{End, LinkId, Route, Service};
+use crate::pubsub::broker::Broker;
+use crate::pubsub::publisher::PublisherNode;
+use crate::pubsub::subscriber::SubscriberNode;
 use crate::trace::Track;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -29,6 +31,8 @@ pub(crate) enum Node {
     Publisher(Box<PublisherNode>),
     Subscriber(Box<SubscriberNode>),
     Broker(Box<Broker>),
+    Responder(Box<Responder>),
+    Asker(Box<Asker>),
 }
 
 /// The broker that a publisher or subscriber connects to.
@@ -50,6 +54,8 @@ enum Input {
     Readable(LinkId),
     Writable(LinkId),
     Closed(LinkId),
+    /// A check with this ticket is to begin.
+    Check(u64),
 }
 
 /// Output that leaves when the thread has finished the work.
@@ -66,7 +72,7 @@ struct Socket {
     is_blocked: bool,
 }
 
-/// A process of PubSub.
+/// A process.
 #[derive(Debug)]
 pub struct NodeHost {
     id: NodeId,
@@ -125,11 +131,12 @@ impl NodeHost {
         self.place
     }
 
-    /// Connections of a broker.
+    /// Its connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         match &self.node {
             Some(Node::Broker(broker)) => broker.connections(),
+            Some(Node::Responder(responder)) => responder.connections(),
             _ => self.sockets.len(),
         }
     }
@@ -210,6 +217,20 @@ impl NodeHost {
         }
     }
 
+    /// A fault of an authority: each answer takes this much longer.
+    pub(crate) fn set_slow(&mut self, slow: Duration) {
+        if let Some(Node::Responder(responder)) = &mut self.node {
+            responder.set_slow(slow);
+        }
+    }
+
+    /// Begins a check with this ticket.
+    pub(crate) fn check(&mut self, ticket: u64) {
+        if self.node.is_some() {
+            self.inputs.push_back(Input::Check(ticket));
+        }
+    }
+
     /// Its connections.
     pub(crate) fn links(&self) -> Vec<LinkId> {
         self.sockets.keys().copied().collect()
@@ -230,7 +251,7 @@ impl NodeHost {
     }
 
     pub(crate) fn accept(&mut self, link: LinkId, fabric: &mut Fabric) {
-        if !matches!(self.node, Some(Node::Broker(_))) {
+        if !matches!(self.node, Some(Node::Broker(_) | Node::Responder(_))) {
             return fabric.network.refuse(link, &mut fabric.queue);
         }
         let end = fabric.network.accept(link, &mut fabric.queue);

@@ -2,9 +2,9 @@
 
 use super::{Input, Node, NodeHost, Socket};
 use crate::fabric::Fabric;
+use crate::host::Costs;
 use crate::ids::HostId;
-use crate::network::{End, LinkId, Side};
-use crate::pubsub::output::Effort;
+use crate::network::{End, LinkId, Service, Side};
 use crate::pubsub::session::{Session, Step};
 use taktwerk_types::Instant;
 
@@ -18,6 +18,8 @@ impl NodeHost {
             Node::Publisher(publisher) => publisher.poll_timeout(),
             Node::Subscriber(subscriber) => subscriber.poll_timeout(),
             Node::Broker(broker) => broker.poll_timeout(),
+            Node::Responder(responder) => responder.poll_timeout(),
+            Node::Asker(asker) => asker.poll_timeout(),
         }
     }
 
@@ -53,29 +55,40 @@ impl NodeHost {
                 }
                 return true;
             }
-            Input::Accepted(link) => {
-                if let Node::Broker(broker) = node {
-                    broker.accepted(link, now.instant);
+            Input::Accepted(link) => match node {
+                Node::Broker(broker) => broker.accepted(link, now.instant),
+                Node::Responder(responder) => responder.accepted(link, now.instant),
+                _ => {}
+            },
+            Input::Connected(link) => {
+                if let Some(socket) = self.sockets.get_mut(&link) {
+                    socket.is_connected = true;
+                    if let Some(session) = session(node) {
+                        session.connected(now.instant);
+                    }
                 }
             }
-            Input::Connected(link) => {
-                if let (Some(socket), Some(session)) = (self.sockets.get_mut(&link), session(node)) {
-                    socket.is_connected = true;
-                    session.connected(now.instant);
+            Input::Check(ticket) => {
+                if let Node::Asker(asker) = node {
+                    asker.check(ticket, now.instant);
                 }
             }
             Input::Writable(link) => {
                 if let Some(socket) = self.sockets.get_mut(&link) {
                     socket.is_blocked = false;
                 }
-                if let Node::Broker(broker) = node {
-                    broker.set_blocked(link, false);
+                match node {
+                    Node::Broker(broker) => broker.set_blocked(link, false),
+                    Node::Responder(responder) => responder.set_blocked(link, false),
+                    _ => {}
                 }
             }
             Input::Closed(link) => {
                 if self.sockets.remove(&link).is_some() {
                     match node {
                         Node::Broker(broker) => broker.closed(link),
+                        Node::Responder(responder) => responder.closed(link),
+                        Node::Asker(asker) => asker.closed(link, now.instant),
                         node => {
                             if let Some(session) = session(node) {
                                 session.closed(now.instant);
@@ -96,6 +109,14 @@ impl NodeHost {
                         broker.receive(link, &bytes, now.instant);
                         Step::Nothing
                     }
+                    Node::Responder(responder) => {
+                        responder.receive(link, &bytes, now.instant, self.place.is_some());
+                        Step::Nothing
+                    }
+                    Node::Asker(asker) => {
+                        asker.receive(link, &bytes, now.instant);
+                        Step::Nothing
+                    }
                     Node::Publisher(publisher) => publisher.receive(&bytes, now),
                     Node::Subscriber(subscriber) => subscriber.receive(&bytes, now),
                 };
@@ -113,6 +134,14 @@ impl NodeHost {
             Some(Node::Subscriber(subscriber)) => subscriber.handle_timeout(now),
             Some(Node::Broker(broker)) => {
                 broker.handle_timeout(now.instant);
+                Step::Nothing
+            }
+            Some(Node::Responder(responder)) => {
+                responder.handle_timeout(now.instant);
+                Step::Nothing
+            }
+            Some(Node::Asker(asker)) => {
+                asker.handle_timeout(now.instant);
                 Step::Nothing
             }
             None => Step::Nothing,
@@ -148,10 +177,12 @@ impl NodeHost {
     /// The next connection that has bytes to send and can send them.
     pub(super) fn next_write(&mut self) -> Option<LinkId> {
         let node = self.node.as_mut()?;
-        if let Node::Broker(broker) = node {
-            return broker.next_ready();
+        match node {
+            Node::Broker(broker) => return broker.next_ready(),
+            Node::Responder(responder) => return responder.next_ready(),
+            _ => {}
         }
-        // Publishers and subscribers have one connection.
+        // Publishers and subscribers have one connection, askers one for each check.
         self.sockets
             .iter()
             .filter(|(_, socket)| socket.is_connected && !socket.is_blocked)
@@ -163,8 +194,10 @@ impl NodeHost {
         let now = self.now(fabric);
         let Some(node) = &mut self.node else { return };
         let Some(socket) = self.sockets.get_mut(&link) else {
-            if let Node::Broker(broker) = node {
-                broker.closed(link);
+            match node {
+                Node::Broker(broker) => broker.closed(link),
+                Node::Responder(responder) => responder.closed(link),
+                _ => {}
             }
             return;
         };
@@ -178,6 +211,10 @@ impl NodeHost {
                 broker.transmitted(link);
                 Step::Nothing
             }
+            Node::Responder(responder) => {
+                responder.set_blocked(link, socket.is_blocked);
+                Step::Nothing
+            }
             node if taken > 0 => {
                 session(node).map_or(Step::Nothing, |session| session.transmitted(now.instant))
             }
@@ -186,13 +223,39 @@ impl NodeHost {
         self.carry_out(step, fabric);
     }
 
-    pub(super) fn close_what_is_closed(&mut self, fabric: &mut Fabric) {
-        while let Some(Node::Broker(broker)) = &mut self.node
-            && let Some(link) = broker.poll_close()
+    /// Reports finished checks, opens the connections that are needed next, and closes those that are not needed any
+    /// more.
+    pub(super) fn connect_and_close(&mut self, fabric: &mut Fabric) {
+        while let Some(Node::Asker(asker)) = &mut self.node
+            && let Some((ticket, verdict)) = asker.poll_done()
         {
+            fabric.verdicts.push_back((ticket, verdict));
+        }
+        while let Some(link) = self.poll_close() {
             if let Some(socket) = self.sockets.remove(&link) {
                 fabric.close(socket.end);
             }
+        }
+        while let Some(Node::Asker(asker)) = &mut self.node
+            && let Some((ticket, query)) = asker.poll_connect()
+        {
+            let service = (Service::Authority, query.numbers);
+            let link = fabric.connect_node(service, [self.id, query.node], &query.route);
+            asker.opening(ticket, link);
+            if fabric.partitioned.contains(&query.node) || fabric.partitioned.contains(&self.id) {
+                fabric.network.partition(link);
+            }
+            let end = End { link, side: Side::Client };
+            self.sockets.insert(link, Socket { end, is_connected: false, is_blocked: false });
+        }
+    }
+
+    fn poll_close(&mut self) -> Option<LinkId> {
+        match &mut self.node {
+            Some(Node::Broker(broker)) => broker.poll_close(),
+            Some(Node::Responder(responder)) => responder.poll_close(),
+            Some(Node::Asker(asker)) => asker.poll_close(),
+            _ => None,
         }
     }
 
@@ -213,12 +276,15 @@ impl NodeHost {
         matches!(&self.node, Some(Node::Subscriber(subscriber)) if subscriber.is_delivering())
     }
 
-    pub(super) fn take_effort(&mut self) -> Effort {
+    /// The cost in nanoseconds of what was done since the last call.
+    pub(super) fn take_cost(&mut self, costs: &Costs) -> f64 {
         match &mut self.node {
-            Some(Node::Publisher(publisher)) => publisher.take_effort(),
-            Some(Node::Subscriber(subscriber)) => subscriber.take_effort(),
-            Some(Node::Broker(broker)) => broker.take_effort(),
-            None => Effort::default(),
+            Some(Node::Publisher(publisher)) => publisher.take_effort().cost(costs),
+            Some(Node::Subscriber(subscriber)) => subscriber.take_effort().cost(costs),
+            Some(Node::Broker(broker)) => broker.take_effort().cost(costs),
+            Some(Node::Responder(responder)) => responder.take_work().cost(costs),
+            Some(Node::Asker(asker)) => asker.take_work().cost(costs),
+            None => 0.0,
         }
     }
 
@@ -234,7 +300,7 @@ fn session(node: &mut Node) -> Option<&mut Session> {
     match node {
         Node::Publisher(publisher) => publisher.session(),
         Node::Subscriber(subscriber) => subscriber.session(),
-        Node::Broker(_) => None,
+        Node::Broker(_) | Node::Responder(_) | Node::Asker(_) => None,
     }
 }
 
@@ -242,6 +308,8 @@ fn session(node: &mut Node) -> Option<&mut Session> {
 fn transmit(node: &mut Node, link: LinkId) -> Option<&mut Vec<u8>> {
     match node {
         Node::Broker(broker) => broker.transmit(link),
+        Node::Responder(responder) => responder.transmit(link),
+        Node::Asker(asker) => asker.transmit(link),
         node => session(node).map(Session::transmit),
     }
 }

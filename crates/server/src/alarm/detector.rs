@@ -73,6 +73,15 @@ pub struct Severities {
     pub inner: u16,
 }
 
+impl Severities {
+    /// The severity while these limits are exceeded.
+    #[must_use]
+    pub const fn of(self, limits: LimitSet) -> u16 {
+        let is_outer = limits.contains(LimitSet::HIGH_HIGH) || limits.contains(LimitSet::LOW_LOW);
+        if is_outer { self.outer } else { self.inner }
+    }
+}
+
 impl Default for Severities {
     /// In the upper and the middle band of Part 5 §6.4.2.
     fn default() -> Self {
@@ -86,6 +95,8 @@ pub struct Detector {
     kind: Kind,
     severities: Severities,
     limits: LimitSet,
+    /// The last quantity that was compared with the limits.
+    quantity: Option<f64>,
     /// Of RateOfChange: the previous input.
     before: Option<(f64, UtcTime)>,
     /// Of Discrepancy: since when the value has differed.
@@ -199,7 +210,16 @@ impl Detector {
     #[must_use]
     pub fn new(kind: Kind, severities: Severities) -> Self {
         let limits = LimitSet::NONE;
-        Self { kind, severities, limits, before: None, off_since: None, due: None, is_active: false }
+        Self {
+            kind,
+            severities,
+            limits,
+            quantity: None,
+            before: None,
+            off_since: None,
+            due: None,
+            is_active: false,
+        }
     }
 
     /// What it monitors.
@@ -235,19 +255,40 @@ impl Detector {
         if !input.status.is_bad() {
             self.evaluate(input, now);
         }
-        let is_outer = self.limits.contains(LimitSet::HIGH_HIGH) || self.limits.contains(LimitSet::LOW_LOW);
         Finding {
             active: self.is_active,
             limits: self.limits,
-            severity: if is_outer { self.severities.outer } else { self.severities.inner },
+            severity: self.severities.of(self.limits),
             quality: input.status,
         }
+    }
+
+    /// Takes over changed settings of the same kind. Limits are compared with the last value at once, the other kinds
+    /// with the next input. The deadband of a limit that has another value now does not apply: the value has never
+    /// exceeded the new limit.
+    pub(crate) fn redefine(&mut self, kind: Kind, severities: Severities, now: UtcTime) {
+        match (&self.kind, &kind) {
+            (Kind::Limit { limits: old, .. }, Kind::Limit { limits: new, .. }) => {
+                self.limits = self.limits.common(new.same_as(old));
+                if let Some(quantity) = self.quantity {
+                    self.limits = new.evaluate(quantity, self.limits);
+                    self.is_active = !self.limits.is_empty();
+                }
+            }
+            (Kind::Discrepancy { .. }, Kind::Discrepancy { expected_time, .. }) => {
+                let is_due = |since| now.ticks() >= super::shelving::later(since, *expected_time).ticks();
+                self.is_active = self.is_active && self.off_since.is_none_or(is_due);
+            }
+            _ => {}
+        }
+        (self.kind, self.severities) = (kind, severities);
     }
 
     fn evaluate(&mut self, input: Input<'_>, now: UtcTime) {
         match &self.kind {
             Kind::Limit { quantity, limits, is_exclusive } => {
                 let Some(quantity) = quantity_of(*quantity, input, &mut self.before) else { return };
+                self.quantity = Some(quantity);
                 let found = limits.evaluate(quantity, self.limits);
                 self.limits = match (is_exclusive, found.outermost()) {
                     // The deadband of the inner limit still applies beyond the outer one.

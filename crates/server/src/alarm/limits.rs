@@ -24,6 +24,12 @@ impl LimitSet {
         Self(self.0 | other.0)
     }
 
+    /// The limits that are in both sets.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Whether the set contains a limit.
     #[must_use]
     pub const fn contains(self, limit: Self) -> bool {
@@ -126,6 +132,13 @@ impl Limits {
         ]
         .into_iter()
         .filter_map(|(limit, value)| Some((limit, value?)))
+    }
+
+    /// The limits that have the same value in both.
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> LimitSet {
+        let is_same = |one: &(LimitSet, f64)| other.all().any(|known| known == *one);
+        self.all().filter(is_same).fold(LimitSet::NONE, |found, (limit, _)| found.with(limit))
     }
 
     /// Whether the limits are valid.

@@ -3,6 +3,8 @@
 //! Each transition cites its clause of Part 9. Times are arguments; [`Machine::deadline`] returns when the next one is
 //! due.
 
+mod redefining;
+
 use super::limits::LimitSet;
 use super::operation::{Method, Operation};
 use super::shelving::later;

@@ -10,7 +10,7 @@ use crate::history::rule::Rule;
 use crate::history::{HistoryValue, NodeHistory, NodeKey, StoredEvent};
 use crate::node_ix::NodeIx;
 use crate::space::AddressSpace;
-use crate::space::history::Registration;
+use crate::space::history::{RecorderOrder, Registration};
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
 use crate::space::store::{SlotHandle, SlotStore};
@@ -41,6 +41,8 @@ struct Watched {
     /// Number of the last write seen.
     seen: u32,
     last: Option<HistoryValue>,
+    /// Its recording ends with the next call after this order.
+    is_ending: bool,
 }
 
 /// Collects the writes of all recorded Variables. There is one per address space.
@@ -55,6 +57,10 @@ pub struct Recorder {
     by_slot: Vec<u32>,
     /// Deleted Variables whose history has not been ended yet, and when they were found deleted.
     ended: BTreeMap<NodeKey, (Arc<NodeHistory>, UtcTime)>,
+    /// Slots whose recording ends, in the order of the orders.
+    ending: Vec<u32>,
+    /// The ends of histories that may continue.
+    stopped: BTreeMap<NodeKey, UtcTime>,
     lost: u64,
 }
 
@@ -72,6 +78,8 @@ impl Recorder {
             watched: Vec::new(),
             by_slot: Vec::new(),
             ended: BTreeMap::new(),
+            ending: Vec::new(),
+            stopped: BTreeMap::new(),
             lost: 0,
         })
     }
@@ -93,7 +101,9 @@ impl Recorder {
     /// called every few hundred values to let other threads run.
     pub fn take(&mut self, now: UtcTime, out: &mut Vec<Recorded>, yield_now: fn()) -> usize {
         self.space.record_added(now, usize::MAX);
-        self.watch_registered(now, out);
+        self.follow_orders(now, out);
+        // Everything that was written before these orders is found by this call.
+        let ending = core::mem::take(&mut self.ending);
         let mut overwritten = self.take_queued(now, out, yield_now);
         // A page that is not known would lose its mark permanently.
         self.pages.extend(self.store.pages_from(self.pages.len()));
@@ -119,7 +129,7 @@ impl Recorder {
                 if newest.write == state.seen.wrapping_add(1) {
                     page.note_taken(slot, newest.write);
                     state.seen = newest.write;
-                    state.record(&newest, now, out);
+                    state.record(history_value(&newest, now), out);
                 } else if newest.is_after(state.seen) {
                     behind.push((slot, newest));
                 }
@@ -137,7 +147,7 @@ impl Recorder {
         }
         if !gone.is_empty() {
             // Some may have been registered since the call began.
-            self.watch_registered(now, out);
+            self.follow_orders(now, out);
         }
         let ended: Vec<_> = gone.iter().filter_map(|(slot, last)| self.unwatch(*slot, last, out)).collect();
         if !ended.is_empty() {
@@ -146,22 +156,51 @@ impl Recorder {
             self.ended.extend(ended.map(|history| (NodeKey::clone(&history.key), (history, now))));
         }
         self.end_deleted(now, out);
+        for slot in ending {
+            self.stop(slot, now, out);
+        }
         overwritten
     }
 
-    /// Stops recording a deleted Variable, whose last value says only that it was deleted.
-    fn unwatch(&mut self, slot: u32, last: &Snapshot, out: &mut Vec<Recorded>) -> Option<Arc<NodeHistory>> {
+    /// Stops recording a Variable, unless it is to be recorded again.
+    fn stop(&mut self, slot: u32, now: UtcTime, out: &mut Vec<Recorded>) {
+        let Some(state) = find(&mut self.watched, &self.by_slot, slot).filter(|state| state.is_ending) else {
+            return;
+        };
+        let (handle, shard) = (state.slot.clone(), self.shard);
+        if !self.space.end_recording(slot, || {
+            handle.set_recorded(shard, false);
+        }) {
+            return;
+        }
+        let Some(state) = self.forget(slot) else { return };
+        // Part 11 §6.3, Bad_DataLost: no data, because their collection was stopped.
+        let behind =
+            state.last.map_or(now, |last| UtcTime::from_ticks(last.source.ticks().saturating_add(1)));
+        let at = if behind.ticks() > now.ticks() { behind } else { now };
+        out.push(no_data_from(&state.history, at));
+        self.stopped.insert(NodeKey::clone(&state.history.key), at);
+    }
+
+    /// Removes a Variable.
+    fn forget(&mut self, slot: u32) -> Option<Watched> {
         let at = core::mem::take(self.by_slot.get_mut(slot as usize)?).checked_sub(1)?;
         if at as usize >= self.watched.len() {
             return None;
         }
         let state = self.watched.swap_remove(at as usize);
-        state.slot.set_recorded(self.shard, false);
         if let Some(moved) = self.watched.get(at as usize)
             && let Some(place) = self.by_slot.get_mut(moved.slot.index() as usize)
         {
             *place = at + 1;
         }
+        Some(state)
+    }
+
+    /// Stops recording a deleted Variable, whose last value says only that it was deleted.
+    fn unwatch(&mut self, slot: u32, last: &Snapshot, out: &mut Vec<Recorded>) -> Option<Arc<NodeHistory>> {
+        let state = self.forget(slot)?;
+        state.slot.set_recorded(self.shard, false);
         let missed = last.write.wrapping_sub(state.seen).saturating_sub(1);
         if missed > 0 {
             self.lost += u64::from(missed);
@@ -216,7 +255,7 @@ impl Recorder {
     fn take_one(&mut self, slot: u32, value: &Snapshot, now: UtcTime, out: &mut Vec<Recorded>) {
         if find(&mut self.watched, &self.by_slot, slot).is_none() {
             // A slot is registered under the same lock under which its writes become visible.
-            self.watch_registered(now, out);
+            self.follow_orders(now, out);
         }
         let Some(state) = find(&mut self.watched, &self.by_slot, slot) else { return };
         if !value.is_after(state.seen) {
@@ -230,12 +269,20 @@ impl Recorder {
                 out.push(lost_behind(&state.history, last.source));
             }
         }
-        state.record(value, now, out);
+        state.record(history_value(value, now), out);
     }
 
-    fn watch_registered(&mut self, now: UtcTime, out: &mut Vec<Recorded>) {
-        for registration in self.space.take_registrations() {
-            self.watch(registration, now, out);
+    fn follow_orders(&mut self, now: UtcTime, out: &mut Vec<Recorded>) {
+        for order in self.space.take_orders() {
+            match order {
+                RecorderOrder::Record(registration) => self.watch(registration, now, out),
+                RecorderOrder::Stop(slot) => {
+                    if let Some(state) = find(&mut self.watched, &self.by_slot, slot) {
+                        state.is_ending = true;
+                        self.ending.push(slot);
+                    }
+                }
+            }
         }
     }
 
@@ -248,12 +295,18 @@ impl Recorder {
             self.by_slot.resize(at + 1, 0);
         }
         if let Some(state) = find(&mut self.watched, &self.by_slot, index) {
-            (state.history, state.rule) = (history, rule);
+            (state.history, state.rule, state.is_ending) = (history, rule, false);
             return;
         }
-        let mut state = Watched { slot, history, rule, seen: present.write, last: None };
+        let stopped = self.stopped.remove(&history.key);
+        let mut state = Watched { slot, history, rule, seen: present.write, last: None, is_ending: false };
         if present.status != StatusCode::BAD_WAITING_FOR_INITIAL_DATA {
-            state.record(&present, now, out);
+            let mut next = history_value(&present, now);
+            // A value from before the end of the history is the present one, so it is known from now on.
+            if stopped.is_some_and(|stopped| next.source.ticks() <= stopped.ticks()) {
+                (next.source, next.server) = (now, now);
+            }
+            state.record(next, out);
         }
         self.watched.push(state);
         if let Some(place) = self.by_slot.get_mut(at) {
@@ -279,10 +332,7 @@ fn find<'a>(watched: &'a mut [Watched], by_slot: &[u32], slot: u32) -> Option<&'
 }
 
 impl Watched {
-    fn record(&mut self, value: &Snapshot, now: UtcTime, out: &mut Vec<Recorded>) {
-        let server = if value.server.is_null() { now } else { value.server };
-        let source = if value.source.is_null() { server } else { value.source };
-        let next = HistoryValue { source, server, status: value.status, value: value.value() };
+    fn record(&mut self, next: HistoryValue, out: &mut Vec<Recorded>) {
         if self.last.as_ref().is_some_and(|last| !self.rule.takes(last, &next)) {
             return;
         }
@@ -291,9 +341,20 @@ impl Watched {
     }
 }
 
+/// A written value, for the history.
+fn history_value(value: &Snapshot, now: UtcTime) -> HistoryValue {
+    let server = if value.server.is_null() { now } else { value.server };
+    let source = if value.source.is_null() { server } else { value.source };
+    HistoryValue { source, server, status: value.status, value: value.value() }
+}
+
 /// Marks values as missing from directly after a time on.
 fn lost_behind(history: &NodeHistory, time: UtcTime) -> Recorded {
-    let time = UtcTime::from_ticks(time.ticks().saturating_add(1));
+    no_data_from(history, UtcTime::from_ticks(time.ticks().saturating_add(1)))
+}
+
+/// Marks values as missing from a time on.
+fn no_data_from(history: &NodeHistory, time: UtcTime) -> Recorded {
     let status = StatusCode::BAD_DATA_LOST;
     mark(history, HistoryValue { source: time, server: time, status, value: Variant::Empty })
 }

@@ -123,6 +123,13 @@ impl Sources {
         }
     }
 
+    /// Ends the sampling of a recorded Variable.
+    pub(crate) fn stop_sampling(&self, index: u32) {
+        if let Some(sampler) = lock(&self.samplers).remove(&index) {
+            sampler.is_stopped.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Begins the sampling with a new driver.
     pub(super) fn start_samplers(&self, driver: &Arc<dyn SourceDriver>) {
         let samplers: Vec<_> = lock(&self.samplers).values().map(Arc::clone).collect();

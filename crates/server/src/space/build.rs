@@ -429,7 +429,9 @@ pub(crate) fn add_instance(
     let mut added = Vec::new();
     let root = add_under(nodes, spec, under, owner, now)?;
     added.push((String::new(), instance_id, root));
-    if let Err(error) = add_members(nodes, root, &[type_ix], Wanted { optional, owner }, &mut added, 0, now) {
+    if let Err(error) =
+        add_members(nodes, ("", root), &[type_ix], Wanted { optional, owner }, &mut added, now)
+    {
         nodes.note_added(root);
         for (_, _, ix) in added.into_iter().rev() {
             // They were just added, so this cannot fail.

@@ -17,16 +17,25 @@ use crate::history::{HistoryStore, NodeHistory, NodeKey, Rule};
 use crate::node_ix::NodeIx;
 use crate::source::Sampled;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use taktwerk_schema::ids::object_ids;
 use taktwerk_schema::{AccessLevelType, PermissionType};
 use taktwerk_types::{BuiltInType, NodeId, StatusCode, UtcTime, Variant};
 
-/// The history store, and Variables that the recorder must still register.
+/// The history store, and what the recorder must still be told.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     store: OnceLock<Arc<dyn HistoryStore>>,
-    registrations: Mutex<Vec<Registration>>,
+    orders: Mutex<Vec<RecorderOrder>>,
+}
+
+/// What the recorder is told.
+#[derive(Debug)]
+pub(crate) enum RecorderOrder {
+    /// Record a Variable, by another rule if it is recorded already.
+    Record(Registration),
+    /// Stop recording the Variable of a slot.
+    Stop(u32),
 }
 
 /// A Variable to be recorded.
@@ -39,11 +48,14 @@ pub(crate) struct Registration {
     pub(crate) rule: Rule,
 }
 
-/// The history of a deleted Variable.
+/// The history of a Variable that was deleted, or is recorded by another rule for the time being.
+#[derive(Debug)]
 pub(super) struct KeptHistory {
     history: Arc<NodeHistory>,
     writable: bool,
     historizing: bool,
+    /// Whether it is recorded by the rule of a subtree.
+    is_ruled: bool,
 }
 
 impl AddressSpace {
@@ -66,6 +78,18 @@ impl AddressSpace {
     /// # Errors
     /// The Variable does not exist outside the static namespace 0, or there is no store.
     pub fn historize(&self, id: &NodeId, writable: bool, rule: Rule, now: UtcTime) -> Result<(), NodeError> {
+        self.write().no_longer_ruled(id);
+        self.historize_by_rule(id, writable, rule, now)
+    }
+
+    /// [`Self::historize`] for a Variable of a recorded subtree.
+    pub(super) fn historize_by_rule(
+        &self,
+        id: &NodeId,
+        writable: bool,
+        rule: Rule,
+        now: UtcTime,
+    ) -> Result<(), NodeError> {
         let store = self.history_store().ok_or(NodeError::NoHistoryStore)?;
         let mut history = NodeHistory::new(Arc::clone(store), self.node_key(id));
         history.stepped = !self.declared_shape(id).is_some_and(|(shape, kind)| {
@@ -91,11 +115,33 @@ impl AddressSpace {
             (nodes.slot_handle(ix), nodes.history(ix).map(Arc::clone))
         };
         if let (Some(slot), Some(history), Some(recorder)) = (slot, history, self.slots().recorder()) {
-            let mut registrations = self.history.registrations.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut orders = self.history.lock();
             let present = slot.set_recorded(recorder, true);
-            registrations.push(Registration { slot, present, history, rule });
+            orders.push(RecorderOrder::Record(Registration { slot, present, history, rule }));
         }
         self.sample_recorded(id);
+        Ok(())
+    }
+
+    /// Stops recording a Variable. Its history stays, and clients can still read it; it ends with Bad_DataLost (Part 11
+    /// §6.3). [`Self::historize`] continues it.
+    ///
+    /// # Errors
+    /// The Variable does not exist outside the static namespace 0.
+    pub fn stop_recording(&self, id: &NodeId) -> Result<(), NodeError> {
+        let slot = {
+            let mut nodes = self.write();
+            let ix = nodes.find(id)?;
+            nodes.variable_mut(ix).ok_or_else(|| NodeError::Unknown(id.clone()))?;
+            if let Some(extra) = nodes.variable_extra_mut(ix) {
+                extra.historizing = false;
+            }
+            nodes.slot_handle(ix)
+        };
+        if let (Some(slot), Some(_)) = (slot, self.slots().recorder()) {
+            self.sources().stop_sampling(slot.index());
+            self.history.lock().push(RecorderOrder::Stop(slot.index()));
+        }
         Ok(())
     }
 
@@ -121,7 +167,7 @@ impl AddressSpace {
         let rule = Rule { interval: history.rule.interval / 4 * 3, ..history.rule };
         let registration =
             Registration { slot: slot.clone(), present: slot.read(), history: Arc::clone(history), rule };
-        self.history.registrations.lock().unwrap_or_else(PoisonError::into_inner).push(registration);
+        self.history.lock().push(RecorderOrder::Record(registration));
         let source = Arc::clone(source);
         // The source is application code: it must not run while the address space is locked.
         drop(nodes);
@@ -133,7 +179,15 @@ impl AddressSpace {
         if self.has_history(id) {
             return;
         }
-        let KeptHistory { history, writable, historizing } = before;
+        if before.is_ruled {
+            self.write().ruled_again(id);
+        }
+        self.set_kept_history(id, before, now);
+    }
+
+    /// Gives a Variable a history that it had before.
+    pub(super) fn set_kept_history(&self, id: &NodeId, before: KeptHistory, now: UtcTime) {
+        let KeptHistory { history, writable, historizing, .. } = before;
         let history = NodeHistory::clone(&history);
         // The only possible error is that the node no longer exists, or is no longer a Variable.
         let _ = if historizing {
@@ -143,9 +197,20 @@ impl AddressSpace {
         };
     }
 
-    pub(crate) fn take_registrations(&self) -> Vec<Registration> {
-        let mut registrations = self.history.registrations.lock().unwrap_or_else(PoisonError::into_inner);
-        core::mem::take(&mut *registrations)
+    pub(crate) fn take_orders(&self) -> Vec<RecorderOrder> {
+        core::mem::take(&mut *self.history.lock())
+    }
+
+    /// Ends the recording of a slot with `end`, unless the slot is to be recorded again.
+    pub(crate) fn end_recording(&self, slot: u32, end: impl FnOnce()) -> bool {
+        let orders = self.history.lock();
+        let is_it =
+            |order: &RecorderOrder| matches!(order, RecorderOrder::Record(one) if one.slot.index() == slot);
+        let is_over = !orders.iter().any(is_it);
+        if is_over {
+            end();
+        }
+        is_over
     }
 
     /// The name of a node in history stores: its NodeId with the namespace URI.
@@ -229,6 +294,19 @@ impl AddressSpace {
     }
 }
 
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Vec<RecorderOrder>> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeptHistory {
+    /// Whether the server recorded it.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.historizing
+    }
+}
+
 impl Sampled for SlotHandle {
     fn index(&self) -> u32 {
         Self::index(self)
@@ -261,7 +339,7 @@ impl Nodes {
         let history = self.history(ix).filter(|history| history.annotates.is_none())?;
         let history = Arc::clone(history);
         let historizing = self.dynamic(ix)?.variable_extra().is_some_and(|extra| extra.historizing);
-        Some(KeptHistory { history, writable, historizing })
+        Some(KeptHistory { history, writable, historizing, is_ruled: self.is_ruled(ix) })
     }
 
     /// Grants ReadHistory to all roles with ReceiveEvents on a node.

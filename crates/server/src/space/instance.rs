@@ -115,31 +115,29 @@ pub(super) struct Wanted<'a> {
     pub(super) owner: Option<&'a Arc<Account>>,
 }
 
+/// Adds the members that a node of an instance lacks. `at` is the path of the node from the instance.
 pub(super) fn add_members(
     nodes: &mut Nodes,
-    instance: NodeIx,
+    (at, instance): (&str, NodeIx),
     sources: &[NodeIx],
     wanted: Wanted<'_>,
     added: &mut Vec<(String, NodeId, NodeIx)>,
-    depth: usize,
     now: UtcTime,
 ) -> Result<(), NodeError> {
-    if depth > INSTANCE_DEPTH_MAX {
+    if at.matches('/').count() >= INSTANCE_DEPTH_MAX {
         return Ok(());
     }
-    let path =
-        added.iter().find(|(_, _, ix)| *ix == instance).map(|(path, ..)| path.clone()).unwrap_or_default();
     let parent_id = nodes.id_of(instance);
     for member in members(nodes, sources) {
         let name = member.name.name.as_str();
-        let path = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+        let path = if at.is_empty() { name.to_owned() } else { format!("{at}/{name}") };
         let is_wanted = |wanted: &&str| **wanted == path || wanted.starts_with(&format!("{path}/"));
         if !member.is_mandatory && !wanted.optional.iter().any(is_wanted) {
             continue;
         }
         if let Some(child) = nodes.child(instance, &member.name) {
             // An Object that gets an interface may have some of its members, but not all members of those.
-            add_members(nodes, child, &sources_of(nodes, &member), wanted, added, depth + 1, now)?;
+            add_members(nodes, (&path, child), &sources_of(nodes, &member), wanted, added, now)?;
             continue;
         }
         if wanted.owner.is_some() && added.len() >= CLIENT_INSTANCE_NODES_MAX {
@@ -148,13 +146,13 @@ pub(super) fn add_members(
         let id = child_id(nodes, &parent_id, name);
         let Some(spec) = copy_of(nodes, member.declaration, id.clone()) else { continue };
         let ix = nodes.add_owned(spec, wanted.owner, now)?;
-        added.push((path, id, ix));
+        added.push((path.clone(), id, ix));
         nodes.add_reference(instance, member.reference_type, ix, true)?;
         let type_definition = NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION);
         if let Some(kind) = nodes.forward_target(member.declaration, type_definition.index) {
             nodes.add_reference(ix, type_definition, kind, false)?;
         }
-        add_members(nodes, ix, &sources_of(nodes, &member), wanted, added, depth + 1, now)?;
+        add_members(nodes, (&path, ix), &sources_of(nodes, &member), wanted, added, now)?;
     }
     Ok(())
 }
@@ -219,9 +217,22 @@ pub(crate) fn apply_interface(
     owner: Option<&Arc<Account>>,
     now: UtcTime,
 ) -> Result<(), NodeError> {
+    complete(nodes, object, interface, Wanted { optional: &[], owner }, now).map(drop)
+}
+
+/// Adds the members of a type or an interface that an instance lacks. Returns the number of added nodes.
+///
+/// # Errors
+/// The limits of the owner. Nothing is added then.
+pub(super) fn complete(
+    nodes: &mut Nodes,
+    instance: NodeIx,
+    kind: NodeIx,
+    wanted: Wanted<'_>,
+    now: UtcTime,
+) -> Result<usize, NodeError> {
     let mut added = Vec::new();
-    let result =
-        add_members(nodes, object, &[interface], Wanted { optional: &[], owner }, &mut added, 0, now);
+    let result = add_members(nodes, ("", instance), &[kind], wanted, &mut added, now);
     for (_, _, ix) in &added {
         nodes.note_added(*ix);
     }
@@ -232,7 +243,7 @@ pub(crate) fn apply_interface(
         }
         return Err(error);
     }
-    Ok(())
+    Ok(added.len())
 }
 
 /// The BrowseName that a type recommends for its instances (DefaultInstanceBrowseName, Part 3 §4.10.3).

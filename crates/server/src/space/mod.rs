@@ -63,6 +63,7 @@ pub use alarms::{AlarmError, Alarms, ConditionReport, NotSaved};
 pub(crate) use attributes::{attribute, attribute_permission};
 pub use error::NodeError;
 pub use events::EventTypeError;
+pub use recording::{RecordedSubtree, RecordingChanges};
 pub use rights::Rights;
 pub use slot::SHARDS_MAX;
 pub use spec::NodeSpec;

@@ -2,8 +2,15 @@
 //!
 //! The nodes of such a subtree are known by index. A new reference of one of them makes its target a candidate, and so
 //! does adding a root again. Candidates are examined after the change, in steps between which services continue.
+//!
+//! `changing`: other subtrees and rules, as from a configuration that is read again.
+
+mod changing;
+
+pub use changing::{RecordedSubtree, RecordingChanges};
 
 use super::error::NodeError;
+use super::history::KeptHistory;
 use super::nodes::Nodes;
 use super::{AddressSpace, NodeIx};
 use crate::event::filter::Types;
@@ -28,11 +35,16 @@ pub(crate) struct Recorded {
     inside: BTreeMap<NodeIx, u32>,
     /// Nodes to be examined, each with the rule of its subtree.
     candidates: Vec<(NodeIx, u32)>,
+    /// The Variables that are recorded by the rules, with the histories that they had before.
+    ruled: BTreeMap<NodeIx, Option<KeptHistory>>,
+    /// Incremented by changes that may concern the subtrees.
+    version: u64,
 }
 
 impl Recorded {
     /// A node was added.
     pub(super) fn note_added(&mut self, id: &NodeId, ix: NodeIx) {
+        self.version = self.version.wrapping_add(1);
         if !self.roots.is_empty()
             && let Some(rule) = self.roots.get(id)
         {
@@ -42,8 +54,10 @@ impl Recorded {
 
     /// A node was deleted.
     pub(super) fn forget(&mut self, ix: NodeIx) {
+        self.version = self.version.wrapping_add(1);
         if !self.inside.is_empty() {
             self.inside.remove(&ix);
+            self.ruled.remove(&ix);
         }
     }
 }
@@ -117,9 +131,20 @@ impl AddressSpace {
             variables(&nodes, all)
         };
         for id in &found {
-            self.historize(id, writable, rule, now)?;
+            self.record_by_rule(id, writable, rule, now)?;
         }
         Ok(found.len())
+    }
+
+    /// Records a Variable by the rule of a subtree.
+    fn record_by_rule(&self, id: &NodeId, writable: bool, rule: Rule, now: UtcTime) -> Result<(), NodeError> {
+        {
+            let mut nodes = self.write();
+            let ix = nodes.find(id)?;
+            let own = nodes.kept_history(ix);
+            nodes.recorded.ruled.entry(ix).or_insert(own);
+        }
+        self.historize_by_rule(id, writable, rule, now)
     }
 
     /// The Variables below a node by hierarchical references, except Properties and the Variables of conditions, sorted
@@ -162,7 +187,7 @@ impl AddressSpace {
             }
             for (id, writable, rule) in found {
                 // The only possible error is that the node was deleted in the meantime.
-                let _ = self.historize(&id, writable, rule, now);
+                let _ = self.record_by_rule(&id, writable, rule, now);
             }
             self.yield_to_readers();
         }
@@ -183,6 +208,7 @@ fn variables(nodes: &Nodes, all: BTreeSet<NodeIx>) -> Vec<NodeId> {
 impl Nodes {
     /// A node got a forward reference.
     pub(super) fn note_below_recorded(&mut self, at: NodeIx, reference_type: u32, target: NodeIx) {
+        self.recorded.version = self.recorded.version.wrapping_add(1);
         if self.recorded.inside.is_empty() {
             return;
         }
@@ -190,6 +216,27 @@ impl Nodes {
         let is_new = !self.recorded.inside.contains_key(&target);
         if is_new && self.ix(reference_type).is_some_and(|kind| leads_down(self, kind)) {
             self.recorded.candidates.push((target, rule));
+        }
+    }
+
+    /// The application records a Variable by a rule of its own.
+    pub(super) fn no_longer_ruled(&mut self, id: &NodeId) {
+        if !self.recorded.ruled.is_empty()
+            && let Some(ix) = self.resolve(id.as_ref())
+        {
+            self.recorded.ruled.remove(&ix);
+        }
+    }
+
+    /// Whether the rule of a subtree records a Variable.
+    pub(super) fn is_ruled(&self, ix: NodeIx) -> bool {
+        self.recorded.ruled.contains_key(&ix)
+    }
+
+    /// A Variable with such a rule was deleted and added again.
+    pub(super) fn ruled_again(&mut self, id: &NodeId) {
+        if let Some(ix) = self.resolve(id.as_ref()) {
+            self.recorded.ruled.insert(ix, None);
         }
     }
 

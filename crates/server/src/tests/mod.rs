@@ -4,6 +4,7 @@ mod aggregates;
 mod alarm_adding;
 mod alarm_groups;
 mod alarm_plain;
+mod alarm_redefining;
 mod alarm_removing;
 mod alarm_replaced;
 mod alarms;

@@ -9,6 +9,7 @@ use crate::alarm::{ConditionSpec, OwnFields, State};
 use crate::event::FieldName;
 use crate::event::filter::Types;
 use crate::space::data_type::{Expected, Fit};
+use crate::space::store::SlotHandle;
 use crate::space::{AddressSpace, NodeError, NodeIx};
 use std::sync::Arc;
 use taktwerk_schema::ids::{object_type_ids, variable_ids};
@@ -33,20 +34,7 @@ impl AddressSpace {
     /// The limits are invalid, the id is in use, the type does not fit the kind, or the source, the input or the target
     /// does not exist.
     pub fn add_condition(&self, mut spec: ConditionSpec, now: UtcTime) -> Result<(), AlarmError> {
-        if let Err(problem) = spec.kind.check() {
-            return Err(AlarmError::Limits { name: spec.name, problem });
-        }
-        if let Some(len) =
-            spec.sound.as_ref().map(|sound| sound.as_bytes().len()).filter(|len| *len > SOUND_LEN_MAX)
-        {
-            return Err(AlarmError::Sound { name: spec.name, len });
-        }
-        if spec.is_bound && !self.bind_condition(&mut spec)? {
-            return Err(AlarmError::NoInstance(spec.id));
-        }
-        self.fit_to_type(&mut spec)?;
-        self.check_condition_type(&spec)?;
-        self.check_own_fields(&spec, &spec.own)?;
+        self.check_condition(&mut spec)?;
         let alarms = Arc::clone(self.alarms_or_new());
         // Reserve the id: another thread may be adding the same condition.
         let id = spec.id.clone();
@@ -59,6 +47,39 @@ impl AddressSpace {
         let added = self.add_reserved(&alarms, spec, now);
         alarms.lock().adding.remove(&id);
         added
+    }
+
+    /// Checks a definition, and completes it with what its instance and its type define.
+    pub(super) fn check_condition(&self, spec: &mut ConditionSpec) -> Result<(), AlarmError> {
+        if let Err(problem) = spec.kind.check() {
+            return Err(AlarmError::Limits { name: spec.name.clone(), problem });
+        }
+        if let Some(len) =
+            spec.sound.as_ref().map(|sound| sound.as_bytes().len()).filter(|len| *len > SOUND_LEN_MAX)
+        {
+            return Err(AlarmError::Sound { name: spec.name.clone(), len });
+        }
+        if spec.is_bound && !self.bind_condition(spec)? {
+            return Err(AlarmError::NoInstance(spec.id.clone()));
+        }
+        self.fit_to_type(spec)?;
+        self.check_condition_type(spec)?;
+        self.check_own_fields(spec, &spec.own)
+    }
+
+    /// Gives a condition the name of its source, unless it has one.
+    pub(super) fn name_source(&self, spec: &mut ConditionSpec) {
+        if spec.source_name.is_empty() {
+            spec.source_name = self.source_name_of(&spec.source).into();
+        }
+    }
+
+    /// The slot of a Variable that a condition watches.
+    pub(super) fn watched_slot(&self, id: Option<&NodeId>) -> Result<Option<SlotHandle>, NodeError> {
+        let Some(id) = id else { return Ok(None) };
+        let nodes = self.read();
+        let handle = nodes.slot_handle(nodes.find(id)?);
+        handle.map(Some).ok_or_else(|| NodeError::Unknown(id.clone()))
     }
 
     /// Gives a condition that is not declared as an alarm what its type has, and no more.
@@ -87,16 +108,9 @@ impl AddressSpace {
         mut spec: ConditionSpec,
         now: UtcTime,
     ) -> Result<(), AlarmError> {
-        let slot = |id: &Option<NodeId>| -> Result<_, NodeError> {
-            let Some(id) = id else { return Ok(None) };
-            let nodes = self.read();
-            let handle = nodes.slot_handle(nodes.find(id)?);
-            handle.map(Some).ok_or_else(|| NodeError::Unknown(id.clone()))
-        };
-        let (input, target) = (slot(&spec.input)?, slot(&spec.target)?);
-        if spec.source_name.is_empty() {
-            spec.source_name = self.source_name_of(&spec.source).into();
-        }
+        let input = self.watched_slot(spec.input.as_ref())?;
+        let target = self.watched_slot(spec.target.as_ref())?;
+        self.name_source(&mut spec);
         let nodes = if spec.is_shown { Some(self.add_condition_nodes(&spec, now)?) } else { None };
         let key = self.node_key(&spec.id);
         let mut state = State::new(spec.severities.inner, now);
@@ -115,7 +129,6 @@ impl AddressSpace {
             own,
             spec,
         };
-        let shard = self.slots().alarms();
         let has_date = condition.input.is_none() && condition.spec.date.is_some();
         let mut inner = alarms.lock();
         if let Some(saved) = inner.saved.remove(&*key) {
@@ -124,9 +137,7 @@ impl AddressSpace {
         let next = u32::try_from(inner.conditions.len()).unwrap_or(u32::MAX);
         let number = inner.vacant.pop().unwrap_or(next);
         for slot in [&condition.input, &condition.target].into_iter().flatten() {
-            slot.set_watched(shard, true);
-            inner.by_slot.entry(slot.index()).or_default().push(number);
-            inner.dirty.push(slot.index());
+            inner.watch(self, number, slot);
         }
         let shelving = condition.nodes.as_ref().and_then(|nodes| nodes.shelving.clone());
         inner.by_id.extend(shelving.map(|id| (id, number)));

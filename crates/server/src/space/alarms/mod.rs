@@ -3,8 +3,8 @@
 //!
 //! - `registry`: all conditions and the operations on them; `adding`, `error`: adding one; `condition`: one condition;
 //!   `nodes`: its instance;
-//! - `report`: states set by applications; `removing`: removing one; `replaced`: Variables and instances that were
-//!   deleted and added again;
+//! - `report`: states set by applications; `removing`: removing one; `redefining`: replacing the definition of one;
+//!   `replaced`: Variables and instances that were deleted and added again;
 //! - `watchers`: groups and metrics; `groups`, `metrics`: the nodes of these;
 //! - `saved`: states that survive a restart.
 
@@ -14,6 +14,7 @@ mod error;
 mod groups;
 mod metrics;
 mod nodes;
+mod redefining;
 mod registry;
 mod removing;
 mod replaced;

@@ -8,8 +8,9 @@ use crate::callback::{CallContext, MethodCall, MethodHandler};
 use crate::event::FieldName;
 use crate::event::filter::Types;
 use crate::space::build::Under;
+use crate::space::instance::{Wanted, complete};
 use crate::space::{AddressSpace, NodeError, NodeIx, NodeSpec, VariableHandle};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
@@ -58,6 +59,12 @@ impl ConditionNodes {
 /// A path of names without namespaces, like those of optional members.
 fn path_of(name: &FieldName) -> String {
     name.path().iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join("/")
+}
+
+/// The optional members of an instance: those of its definition, and its own fields.
+fn optional_of(spec: &ConditionSpec) -> Vec<String> {
+    let own = spec.own.iter().map(|(name, _)| path_of(name));
+    optional_members(spec).into_iter().map(str::to_owned).chain(own).collect()
 }
 
 /// Whether a Method is one of conditions, by its path. Others belong to the application.
@@ -151,8 +158,7 @@ impl AddressSpace {
             type_definition: Some(&spec.type_id()),
         };
         if !spec.is_bound {
-            let mut optional: Vec<String> = optional_members(spec).into_iter().map(str::to_owned).collect();
-            optional.extend(spec.own.iter().map(|(name, _)| path_of(name)));
+            let optional = optional_of(spec);
             let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
             self.add_instance(NodeSpec::object(spec.id.clone(), name), under, &optional, now)?;
         }
@@ -161,6 +167,43 @@ impl AddressSpace {
         if !spec.is_bound || !self.has_condition(&spec.source, &spec.id) {
             self.add_reference(&spec.source, &ns0(reference_type_ids::HAS_CONDITION), &spec.id)?;
         }
+        self.nodes_of_condition(spec, now)
+    }
+
+    /// Gives the instance of a condition the optional members of a changed definition.
+    pub(super) fn add_condition_members(&self, spec: &ConditionSpec, now: UtcTime) -> Result<(), NodeError> {
+        let optional = optional_of(spec);
+        let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
+        let mut nodes = self.write();
+        let (instance, kind) = (nodes.find(&spec.id)?, nodes.find(&spec.type_id())?);
+        let count = complete(&mut nodes, instance, kind, Wanted { optional: &optional, owner: None }, now)?;
+        drop(nodes);
+        if count > 0 {
+            self.raise_model_changes(now);
+        }
+        Ok(())
+    }
+
+    /// Deletes the optional members that the instance of a condition does not have with its changed definition.
+    pub(super) fn delete_condition_members(&self, old: &ConditionSpec, new: &ConditionSpec, now: UtcTime) {
+        let names = |spec: &ConditionSpec| -> BTreeSet<String> {
+            let own = spec.own.iter().map(|(name, _)| name.to_string());
+            optional_members(spec).into_iter().map(str::to_owned).chain(own).collect()
+        };
+        let (before, after) = (names(old), names(new));
+        // Deeper members are deleted with the ones above them.
+        let unwanted = |path: &String| before.contains(path) && !after.contains(path);
+        for (_, id) in self.members_of(&old.id).into_iter().filter(|(path, _)| unwanted(path)) {
+            self.delete_tree(&id, now);
+        }
+    }
+
+    /// Finds the Variables of an instance, and makes its Methods executable.
+    pub(super) fn nodes_of_condition(
+        &self,
+        spec: &ConditionSpec,
+        now: UtcTime,
+    ) -> Result<ConditionNodes, NodeError> {
         let (mut variables, mut shelving) = (BTreeMap::new(), None);
         for (path, id) in self.members_of(&spec.id) {
             if spec.access != Access::default() {

@@ -438,7 +438,7 @@ impl Inner {
 
 impl Condition {
     /// Evaluates the input.
-    fn look(&mut self, now: UtcTime) -> Notes {
+    pub(super) fn look(&mut self, now: UtcTime) -> Notes {
         let (value, status, source) = match (&self.input, self.spec.date) {
             (Some(input), _) => {
                 let snapshot = input.read();

@@ -2,6 +2,7 @@
 
 use super::registry::Inner;
 use crate::space::AddressSpace;
+use crate::space::store::SlotHandle;
 use taktwerk_types::{NodeId, UtcTime};
 
 impl AddressSpace {
@@ -46,22 +47,35 @@ impl Inner {
             self.by_id.remove(shelving);
         }
         for slot in slots.into_iter().flatten() {
-            let index = slot.index();
-            if let Some(numbers) = self.by_slot.get_mut(&index) {
-                numbers.retain(|known| *known != number);
-                if numbers.is_empty() {
-                    self.by_slot.remove(&index);
-                }
-            }
-            let is_member =
-                self.watchers.as_ref().is_some_and(|watchers| watchers.by_slot.contains_key(&index));
-            if !is_member && !self.by_slot.contains_key(&index) {
-                slot.set_watched(space.slots().alarms(), false);
-            }
+            self.unwatch(space, number, &slot);
         }
         self.vacant.push(number);
         // The nodes of a bound instance stay.
         nodes.is_some() && !is_bound
+    }
+
+    /// Evaluates a condition from now on when a slot is written.
+    pub(super) fn watch(&mut self, space: &AddressSpace, number: u32, slot: &SlotHandle) {
+        slot.set_watched(space.slots().alarms(), true);
+        self.by_slot.entry(slot.index()).or_default().push(number);
+        self.dirty.push(slot.index());
+    }
+
+    /// Undoes one [`Self::watch`].
+    pub(super) fn unwatch(&mut self, space: &AddressSpace, number: u32, slot: &SlotHandle) {
+        let index = slot.index();
+        if let Some(numbers) = self.by_slot.get_mut(&index) {
+            if let Some(at) = numbers.iter().position(|known| *known == number) {
+                numbers.remove(at);
+            }
+            if numbers.is_empty() {
+                self.by_slot.remove(&index);
+            }
+        }
+        let is_member = self.watchers.as_ref().is_some_and(|watchers| watchers.by_slot.contains_key(&index));
+        if !is_member && !self.by_slot.contains_key(&index) {
+            slot.set_watched(space.slots().alarms(), false);
+        }
     }
 
     /// Removes a condition from groups and metrics.

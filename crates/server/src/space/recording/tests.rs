@@ -1,5 +1,7 @@
 //! Subtrees whose Variables are recorded, and the ends of histories.
 
+mod changing;
+
 use super::*;
 use crate::alarm::{ConditionSpec, Kind};
 use crate::history::{HistoryValue, MemoryStore};

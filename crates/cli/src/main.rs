@@ -40,6 +40,7 @@ mod reconnection;
 mod serve;
 mod session;
 mod supervised;
+mod terminal;
 mod text_file;
 mod types;
 mod user;

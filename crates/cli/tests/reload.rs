@@ -2,74 +2,24 @@
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod installation;
+
+use installation::{BASE, Installation, LIMIT, apply, folder_of, nodeset, run, until};
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use taktwerk::client::{Item, Update};
 use taktwerk::{Client, DataValue, NodeId, StatusCode};
-use taktwerk_lab::program::{Program, Running};
 
-const LIMIT: Duration = Duration::from_secs(120);
-const BASE: &str = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\npolicies = []\nnone = true\n\
-                    [identities]\nanonymous = true\n[permissions]\nunspecified = \"open\"\n";
 /// Removes all permissions in the plant's namespace.
 const CLOSED: &str =
     "[[namespace]]\nuri = \"urn:taktwerk:demo-plant\"\n[namespace.permissions]\nEngineer = [\"Browse\"]\n";
-
-struct Installation {
-    folder: tempfile::TempDir,
-}
-
-impl Installation {
-    fn new() -> Self {
-        let installation = Self { folder: tempfile::tempdir().unwrap() };
-        installation.write("");
-        installation
-    }
-
-    fn file(&self) -> PathBuf {
-        self.folder.path().join("server.toml")
-    }
-
-    fn write(&self, more: &str) {
-        // Replaced atomically, because `--watch` must not see a partial file.
-        let other = self.folder.path().join("other");
-        std::fs::write(&other, format!("{BASE}{more}")).unwrap();
-        std::fs::rename(other, self.file()).unwrap();
-    }
-
-    fn serve(&self, more: &[&str]) -> Running {
-        let program = Program::new(env!("CARGO_BIN_EXE_taktwerk"));
-        let program = program.args(["serve", "--exit-with-stdin", "--config"]).arg(self.file().display());
-        program.args(more).serve(LIMIT).unwrap()
-    }
-}
-
-/// Exit code and output of a command.
-fn run(arguments: &[&str]) -> (i32, String) {
-    let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments).run(LIMIT).unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.code().unwrap(), String::from_utf8_lossy(&text).into_owned())
-}
-
-fn apply(file: &Path) -> (i32, String) {
-    run(&["config", "apply", file.to_str().unwrap()])
-}
 
 /// Whether an anonymous client can read the plant's mode.
 fn reads(url: &str) -> bool {
     let (code, text) = run(&["read", url, "ns=2;s=Plant/Mode"]);
     assert!(matches!(code, 0 | 4), "{text}");
     code == 0
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
-    while !holds() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]
@@ -157,23 +107,6 @@ fn a_signal_and_a_changed_file_both_reload() {
     until("--watch", || !reads(&url));
 }
 
-/// A NodeSet with Variables: their numbers and values.
-fn nodeset(variables: &[(u32, f64)]) -> String {
-    let node = |(id, value): &(u32, f64)| {
-        format!(
-            "<UAVariable NodeId=\"ns=1;i={id}\" BrowseName=\"1:V{id}\" DataType=\"i=11\" AccessLevel=\"3\"><References>\
-             <Reference ReferenceType=\"i=35\" IsForward=\"false\">i=85</Reference>\
-             <Reference ReferenceType=\"i=40\">i=63</Reference></References>\
-             <Value><Double xmlns=\"http://opcfoundation.org/UA/2008/02/Types.xsd\">{value}</Double></Value></UAVariable>"
-        )
-    };
-    format!(
-        "<UANodeSet xmlns=\"http://opcfoundation.org/UA/2011/03/UANodeSet.xsd\">\
-         <NamespaceUris><Uri>urn:line</Uri></NamespaceUris><Models><Model ModelUri=\"urn:line\"/></Models>{}</UANodeSet>",
-        variables.iter().map(node).collect::<String>()
-    )
-}
-
 #[test]
 fn nodesets_are_replaced_while_clients_are_connected() {
     const NODESETS: &str = "[server]\nnodesets = [\"line.xml\"]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\n\
@@ -245,15 +178,6 @@ fn pubsub_follows_a_changed_nodeset() {
     let (code, text) = run(&["write", &url, "ns=2;i=1", "3.5"]);
     assert_eq!(code, 0, "{text}");
     until("a later value", || value(2).contains("3.5"));
-}
-
-/// A folder with Variables: their numbers and values.
-fn folder_of(variables: &[(u32, f64)]) -> String {
-    let folder = "<UAObject NodeId=\"ns=1;i=100\" BrowseName=\"1:Line\"><References>\
-                  <Reference ReferenceType=\"i=35\" IsForward=\"false\">i=85</Reference>\
-                  <Reference ReferenceType=\"i=40\">i=61</Reference></References></UAObject>";
-    let below = nodeset(variables).replace(">i=85<", ">ns=1;i=100<");
-    below.replace("</Models>", &format!("</Models>{folder}"))
 }
 
 /// Recorded variables and alarms follow a NodeSet that changes; nothing else is affected.

@@ -1,7 +1,13 @@
 //! `taktwerk alarms`: shows conditions and operates on them. Following survives reconnections. Lists and operations
 //! fail with the connection.
+//!
+//! `show`: tables, lines and JSON; `view`: the interactive table as a state machine; `screen`: drawing it;
+//! `interactive`: the terminal and the connection of it.
 
+mod interactive;
+mod screen;
 mod show;
+mod view;
 
 use crate::connection::ConnectionArgs;
 use crate::event_stream::{EventStream, Next};
@@ -111,6 +117,8 @@ pub(crate) fn run(arguments: &AlarmsArgs, output: Output, interrupt: &Interrupt)
         live.act(&which, &*act, output)
     } else if arguments.list {
         live.print(output)
+    } else if interactive::is_possible(output) {
+        live.interact(&arguments.connection.endpoint.to_string(), arguments.duration, interrupt)
     } else {
         live.follow(arguments.duration, output, interrupt)
     };

@@ -20,7 +20,7 @@ pub(super) fn name(event: &ConditionEvent) -> String {
     output::in_line(&format!("{} {}", event.source_name, event.name)).into_owned()
 }
 
-fn state(event: &ConditionEvent) -> String {
+pub(super) fn state(event: &ConditionEvent) -> String {
     let mut state = match event.active {
         Some(true) if !event.limit.is_empty() => format!("active {}", event.limit),
         Some(true) => "active".to_owned(),
@@ -112,7 +112,7 @@ fn rows(alarms: &[&ConditionEvent], count_max: usize, width: usize, output: Outp
 }
 
 /// The time without fractions of a second, because the table has many columns.
-fn since(event: &ConditionEvent) -> String {
+pub(super) fn since(event: &ConditionEvent) -> String {
     output::short(event.time).split('.').next().unwrap_or_default().to_owned()
 }
 

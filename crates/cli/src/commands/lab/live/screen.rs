@@ -7,17 +7,12 @@ use super::state::State;
 use super::view::draw;
 use crate::failure::Failure;
 use crate::logging::{self, Diversion};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
+use crate::terminal::{self, Stream};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
-use ratatui::crossterm::{cursor, execute};
 use rustix::process::{Signal, kill_current_process_group};
-use std::io::{self, IsTerminal, Stderr};
+use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -46,21 +41,17 @@ impl Screen {
         }
         let failed =
             |error: io::Error| Failure::Environment(format!("cannot use the terminal for --tui: {error}"));
-        restore_on_panic();
         let diversion = logging::divert();
-        let terminal = take().map_err(|error| {
-            restore();
-            failed(error)
-        })?;
+        let screen = terminal::take(Stream::Error).map_err(failed)?;
         let state = Arc::new(Mutex::new(state));
         let ended = Arc::new(AtomicBool::new(false));
         let (seen, end) = (Arc::clone(&state), Arc::clone(&ended));
         let started = std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
-            show(terminal, &seen, &end);
-            restore();
+            show(screen, &seen, &end);
+            terminal::restore();
         });
         let thread = started.map_err(|error| {
-            restore();
+            terminal::restore();
             failed(error)
         })?;
         Ok(Self { state, ended, thread: Some(thread), _diversion: diversion })
@@ -82,32 +73,8 @@ impl Drop for Screen {
     }
 }
 
-fn take() -> io::Result<Terminal<CrosstermBackend<Stderr>>> {
-    enable_raw_mode()?;
-    execute!(io::stderr(), EnterAlternateScreen, cursor::Hide)?;
-    Terminal::new(CrosstermBackend::new(io::stderr()))
-}
-
-/// Restores the terminal. Does nothing if it is not in use.
-fn restore() {
-    let _ = execute!(io::stderr(), LeaveAlternateScreen, cursor::Show);
-    let _ = disable_raw_mode();
-}
-
-/// Restores the terminal before a panic is printed.
-fn restore_on_panic() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            restore();
-            before(panic);
-        }));
-    });
-}
-
 /// Draws and handles keys until the end.
-fn show(mut terminal: Terminal<CrosstermBackend<Stderr>>, state: &Mutex<State>, ended: &AtomicBool) {
+fn show(mut screen: terminal::Screen, state: &Mutex<State>, ended: &AtomicBool) {
     let mut cpus = Cpus::default();
     let mut first = 0;
     let mut next = Instant::now();
@@ -118,7 +85,7 @@ fn show(mut terminal: Terminal<CrosstermBackend<Stderr>>, state: &Mutex<State>, 
             state.lock().unwrap_or_else(PoisonError::into_inner).sample(&percents);
         }
         let log = logging::last(LOG);
-        let drawn = terminal.draw(|frame| {
+        let drawn = screen.draw(|frame| {
             first = draw(frame, &state.lock().unwrap_or_else(PoisonError::into_inner), &log);
         });
         if drawn.is_err() {
@@ -152,7 +119,7 @@ fn key(event: &Event, state: &Mutex<State>, first: usize) -> bool {
         _ if is_interrupt || *code == KeyCode::Char('q') => {
             if state.is_ending {
                 // The second Ctrl-C ends this process at once, so restore the terminal first.
-                restore();
+                terminal::restore();
             }
             state.is_ending = true;
             let _ = kill_current_process_group(Signal::INT);

@@ -178,6 +178,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
             "DurableSubscriptions": config.durable_subscriptions.file,
             "Files": config.files.len(),
             "NodeManagement": config.node_management.enabled,
+            "NodeSetMethods": config.nodeset_methods.enabled,
             "PushManagement": config.security.push_management,
             "Dashboard": config.web.bind.as_ref().map(|bind| bind.get_ref()),
             "Warnings": warnings,
@@ -267,6 +268,7 @@ fn parts(config: &Config) -> Vec<[String; 2]> {
         ),
         ("shared folders", config.files.len().to_string()),
         ("NodeManagement", switch(config.node_management.enabled)),
+        ("NodeSets by methods", switch(config.nodeset_methods.enabled)),
         ("push management", switch(config.security.push_management)),
         ("dashboard", config.web.bind.as_ref().map_or_else(off, |bind| bind.get_ref().clone())),
     ];

@@ -40,6 +40,32 @@ impl Conditions {
         Self { space: Arc::clone(space) }
     }
 
+    /// Adds a condition that the builders do not support.
+    ///
+    /// # Errors
+    /// As [`AlarmBuilder::add`].
+    pub fn add(&self, spec: ConditionSpec) -> Result<(), AlarmError> {
+        self.space.add_condition(spec, clock::wall())?;
+        crate::space::alarm_thread::watch(&self.space);
+        Ok(())
+    }
+
+    /// Replaces the definition of the condition with the same id. It keeps what operators did, such as acknowledgement
+    /// and shelving, and is evaluated at once. A condition of another type, or with another input, starts anew.
+    ///
+    /// # Errors
+    /// As [`Self::add`], or the condition does not exist. Nothing has changed then.
+    pub fn redefine(&self, spec: ConditionSpec) -> Result<(), AlarmError> {
+        self.space.redefine_condition(spec, clock::wall())?;
+        crate::space::alarm_thread::watch(&self.space);
+        Ok(())
+    }
+
+    /// Removes a condition. Clients receive a last event without Retain. Returns whether it existed.
+    pub fn remove(&self, condition: &NodeId) -> bool {
+        self.space.remove_condition(condition, clock::wall())
+    }
+
     /// The conditions that operators should see (Retain), with their branches, the most urgent first. At most [`LISTED_MAX`].
     #[must_use]
     pub fn retained(&self) -> Vec<ConditionView> {

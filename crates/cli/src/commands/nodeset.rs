@@ -1,4 +1,6 @@
-//! `taktwerk nodeset`: exports address spaces to NodeSet2 files.
+//! `taktwerk nodeset`: exports address spaces to NodeSet2 files, and loads such files into a running server.
+
+mod load;
 
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
@@ -22,6 +24,12 @@ pub(crate) enum NodeSetCommand {
     /// Write a node and everything below it to a NodeSet2 XML file.
     #[command(after_help = crate::examples::NODESET_EXPORT)]
     Export(ExportArgs),
+    /// Load a NodeSet2 XML file into a running Taktwerk server, or replace the one with the same namespaces.
+    ///
+    /// The server needs [nodeset_methods] in its configuration, and the user the role ConfigureAdmin or SecurityAdmin.
+    Load(load::LoadArgs),
+    /// Delete the nodes of a NodeSet that was loaded.
+    Unload(load::UnloadArgs),
 }
 
 /// Arguments of `taktwerk nodeset export`.
@@ -51,7 +59,11 @@ const BATCH: usize = 500;
 
 /// Runs one of the commands.
 pub(crate) fn run(command: &NodeSetCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let NodeSetCommand::Export(arguments) = command;
+    let arguments = match command {
+        NodeSetCommand::Export(arguments) => arguments,
+        NodeSetCommand::Load(arguments) => return load::load(arguments, output),
+        NodeSetCommand::Unload(arguments) => return load::unload(arguments, output),
+    };
     arguments.to.as_deref().map_or(Ok(()), |path| arguments.overwrite.check(path))?;
     let mut session = Session::connect(&arguments.connection)?;
     let root = resolve::one(&mut session, &arguments.node)?;

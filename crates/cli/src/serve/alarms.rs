@@ -6,12 +6,13 @@ use crate::failure::Failure;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
-use taktwerk::alarms::{ConditionSpec, GroupKind, GroupSpec, Kind, Limits, Quantity};
+use taktwerk::alarms::{AlarmError, ConditionSpec, Conditions, GroupKind, GroupSpec, Kind, Limits, Quantity};
 use taktwerk::event::FieldName;
 use taktwerk::schema::ids::object_ids;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{QualifiedName, Server, Variant};
 use taktwerk_config::{AlarmGroupSection, AlarmSection, ConfigFile, FieldValue};
+use taktwerk_server::AddressSpace;
 use taktwerk_types::{BuiltInType, ByteString, Identifier, NodeId};
 use toml::Spanned;
 
@@ -37,33 +38,114 @@ pub(super) fn configured(mut builder: ServerBuilder, file: &ConfigFile) -> Resul
     Ok(builder)
 }
 
-/// Adds the alarms of a configuration.
-pub(super) fn add(file: &ConfigFile, references: &References<'_>) -> Result<(), Failure> {
-    let server = references.server();
-    let mut is_complete = true;
-    for section in &file.config().alarms.alarm {
+/// An alarm of a configuration.
+#[derive(Debug, Clone)]
+pub(super) struct Defined {
+    section: AlarmSection,
+    spec: ConditionSpec,
+}
+
+impl Defined {
+    /// An error of this alarm.
+    fn wrong(section: &AlarmSection, references: &References<'_>, why: &str) -> Failure {
         let text = section.variable.get_ref();
-        let wrong = |why: &str| {
-            references.wrong(&section.variable, format!("[[alarms.alarm]] variable = \"{text}\": {why}"))
-        };
-        let Some(named) = Named::of(section, references)? else {
-            is_complete = false;
-            continue;
-        };
-        let mut spec = spec(section, &named, server).map_err(|why| wrong(&why))?;
-        spec.rules.audible = section.audible || section.sound.is_some();
-        if let Some(path) = &section.sound {
-            spec.sound = Some(sound(&file.resolve(path)).map_err(|why| wrong(&why))?);
-        }
-        server.add_condition(spec).map_err(|error| wrong(&error.to_string()))?;
+        references.wrong(&section.variable, format!("[[alarms.alarm]] variable = \"{text}\": {why}"))
     }
+}
+
+/// The alarms that a configuration defines. A check skips those with unknown nodes. The nodes of an alarm that is in
+/// `known` may be missing for the time being, as long as its section is the same.
+pub(super) fn define(
+    file: &ConfigFile,
+    references: &References<'_>,
+    known: &[Defined],
+) -> Result<Vec<Defined>, Failure> {
+    let mut all: Vec<Defined> = Vec::new();
+    for section in &file.config().alarms.alarm {
+        let spec = match define_one(file, section, references) {
+            Ok(None) => continue,
+            Ok(Some(spec)) => spec,
+            Err(failure) => match known.iter().find(|one| one.section == *section) {
+                Some(known) => known.spec.clone(),
+                None => return Err(failure),
+            },
+        };
+        if all.iter().any(|one| one.spec.id == spec.id) {
+            let taken = AlarmError::Taken(spec.id);
+            return Err(Defined::wrong(section, references, &taken.to_string()));
+        }
+        all.push(Defined { section: section.clone(), spec });
+    }
+    Ok(all)
+}
+
+fn define_one(
+    file: &ConfigFile,
+    section: &AlarmSection,
+    references: &References<'_>,
+) -> Result<Option<ConditionSpec>, Failure> {
+    let Some(named) = Named::of(section, references)? else { return Ok(None) };
+    let wrong = |why: String| Defined::wrong(section, references, &why);
+    let mut spec = spec(section, &named, references.space()).map_err(wrong)?;
+    spec.rules.audible = section.audible || section.sound.is_some();
+    if let Some(path) = &section.sound {
+        spec.sound = Some(sound(&file.resolve(path)).map_err(wrong)?);
+    }
+    Ok(Some(spec))
+}
+
+/// Replaces alarms by others. Equal ones are not touched. Returns whether there was a change.
+pub(super) fn change(
+    references: &References<'_>,
+    present: &mut Vec<Defined>,
+    wanted: Vec<Defined>,
+) -> Result<bool, Failure> {
+    let conditions = Conditions::of(references.space());
+    let mut has_changed = false;
+    present.retain(|old| {
+        let stays = wanted.iter().any(|new| new.spec.id == old.spec.id);
+        if !stays {
+            has_changed |= conditions.remove(&old.spec.id);
+        }
+        stays
+    });
+    for new in wanted {
+        let known = present.iter_mut().find(|old| old.spec.id == new.spec.id);
+        let changed = match &known {
+            Some(old) if old.spec == new.spec => Ok(()),
+            Some(_) => conditions.redefine(new.spec.clone()),
+            None => conditions.add(new.spec.clone()),
+        };
+        changed.map_err(|error| Defined::wrong(&new.section, references, &error.to_string()))?;
+        match known {
+            Some(old) => {
+                has_changed |= old.spec != new.spec;
+                *old = new;
+            }
+            None => {
+                has_changed = true;
+                present.push(new);
+            }
+        }
+    }
+    Ok(has_changed)
+}
+
+/// Adds the groups and metrics of a configuration. `alarms` are those that were added.
+pub(super) fn add_groups(
+    file: &ConfigFile,
+    server: &Server,
+    references: &References<'_>,
+    alarms: &[Defined],
+) -> Result<(), Failure> {
     // In a check, members may be alarms that were skipped.
+    let is_complete = alarms.len() == file.config().alarms.alarm.len();
     for section in file.config().alarms.group.iter().filter(|_| is_complete) {
         let wrong = |why: &str| {
             let problem = format!("[[alarms.group]] name = \"{}\": {why}", section.name.get_ref());
             references.wrong(&section.name, problem)
         };
-        let spec = group(section, server).map_err(|why| wrong(&why))?;
+        let spec = group(section, server.space()).map_err(|why| wrong(&why))?;
         server.add_alarm_group(&spec).map_err(|error| wrong(&error.to_string()))?;
     }
     if let Some(minutes) = file.config().alarms.metrics_minutes {
@@ -85,8 +167,8 @@ fn sound(path: &Path) -> Result<ByteString, String> {
     Ok(bytes.into())
 }
 
-fn group(section: &AlarmGroupSection, server: &Server) -> Result<GroupSpec, String> {
-    let namespaces = server.space().namespaces();
+fn group(section: &AlarmGroupSection, space: &AddressSpace) -> Result<GroupSpec, String> {
+    let namespaces = space.namespaces();
     let ids = |texts: &[Spanned<String>]| -> Result<Vec<NodeId>, String> {
         let id = |text: &Spanned<String>| {
             let text = text.get_ref();
@@ -141,7 +223,11 @@ impl Named {
 }
 
 /// The kind of alarm, and the other variable that it refers to.
-fn kind(section: &AlarmSection, named: &Named, server: &Server) -> Result<(Kind, Option<NodeId>), String> {
+fn kind(
+    section: &AlarmSection,
+    named: &Named,
+    space: &AddressSpace,
+) -> Result<(Kind, Option<NodeId>), String> {
     let limits = Limits {
         high_high: section.high_high,
         high: section.high,
@@ -163,7 +249,7 @@ fn kind(section: &AlarmSection, named: &Named, server: &Server) -> Result<(Kind,
         return Err("expected_time and tolerance need a target".to_owned());
     }
     if let Some(normal) = &section.normal {
-        return Ok((Kind::OffNormal { normal: normal_value(normal, &named.source, server)? }, None));
+        return Ok((Kind::OffNormal { normal: normal_value(normal, &named.source, space)? }, None));
     }
     if let Some(target) = &named.target {
         let expected_time = span("expected_time", section.expected_time.unwrap_or_default())?;
@@ -194,8 +280,8 @@ fn span(name: &str, millis: f64) -> Result<f64, String> {
     }
 }
 
-fn spec(section: &AlarmSection, named: &Named, server: &Server) -> Result<ConditionSpec, String> {
-    let (kind, target) = kind(section, named, server)?;
+fn spec(section: &AlarmSection, named: &Named, space: &AddressSpace) -> Result<ConditionSpec, String> {
+    let (kind, target) = kind(section, named, space)?;
     let source = named.source.clone();
     let mut spec = match &named.instance {
         Some(id) => {
@@ -210,7 +296,7 @@ fn spec(section: &AlarmSection, named: &Named, server: &Server) -> Result<Condit
         spec.type_id.clone_from(&named.own_type);
     }
     (spec.input, spec.target) = (Some(source), target);
-    own_fields(section, &mut spec, server)?;
+    own_fields(section, &mut spec, space)?;
     if let Some(severity) = section.severity {
         spec.severities.inner = severity.clamp(1, 1000);
         spec.severities.outer = spec.severities.outer.max(spec.severities.inner);
@@ -242,11 +328,10 @@ fn added_spec(section: &AlarmSection, source: &NodeId, kind: Kind) -> ConditionS
 }
 
 /// The values of fields that the alarm's own type adds.
-fn own_fields(section: &AlarmSection, spec: &mut ConditionSpec, server: &Server) -> Result<(), String> {
+fn own_fields(section: &AlarmSection, spec: &mut ConditionSpec, space: &AddressSpace) -> Result<(), String> {
     if section.fields.is_empty() {
         return Ok(());
     }
-    let space = server.space();
     let own_type = if spec.is_bound { space.type_definition(&spec.id) } else { spec.type_id.clone() };
     let own_type = own_type.ok_or("fields need a type that has them: set type or instance")?;
     // Check the type first: a type that is not an alarm type has none of the fields.
@@ -302,8 +387,8 @@ fn field_name(text: &str, own: u16, namespaces: &[String]) -> Option<FieldName> 
 }
 
 /// Converts a normal value to the type of the variable.
-fn normal_value(normal: &FieldValue, source: &NodeId, server: &Server) -> Result<Variant, String> {
-    let kind = server.space().declared_shape(source).map(|(_, kind)| kind);
+fn normal_value(normal: &FieldValue, source: &NodeId, space: &AddressSpace) -> Result<Variant, String> {
+    let kind = space.declared_shape(source).map(|(_, kind)| kind);
     let not = || {
         format!(
             "normal is not a value of the variable's type{}",

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use taktwerk::Server;
 use taktwerk::headroom::Admit;
 use taktwerk::pki::Pki;
-use taktwerk::server::{AuditSink, ServerBuilder, default_application_uri};
+use taktwerk::server::{AuditSink, NodeSetMethods, ServerBuilder, default_application_uri};
 use taktwerk_config::AdmitSetting;
 use taktwerk_config::audit::AuditFile;
 use taktwerk_config::management::Management;
@@ -74,6 +74,12 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
             )));
         }
     }
+    if let Some(folder) = nodeset_folder(file).filter(|folder| !folder.is_dir()) {
+        return Err(Failure::Usage(format!(
+            "[nodeset_methods] folder: the directory {} does not exist; create it, or name another one",
+            folder.display()
+        )));
+    }
     for section in &config.files {
         let folder = file.resolve(&section.folder);
         if !folder.is_dir() {
@@ -106,6 +112,28 @@ pub(super) fn check_namespaces(file: &ConfigFile, registered: &[String]) -> Resu
         }
     }
     Ok(())
+}
+
+/// The folder of NodeSets that clients load, if they may.
+fn nodeset_folder(file: &ConfigFile) -> Option<PathBuf> {
+    let section = &file.config().nodeset_methods;
+    section.folder.as_ref().filter(|_| section.enabled).map(|folder| file.resolve(folder))
+}
+
+/// Lets administrators load NodeSets, if the configuration allows it. Imports those that were loaded before.
+pub(super) fn nodeset_methods(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
+    let section = &file.config().nodeset_methods;
+    if !section.enabled {
+        return Ok(());
+    }
+    let path = file.path().to_owned();
+    // The next start reads the file as it is then. Without a namespace that it names, the server would not start.
+    let keeps = move |uri: &str| std::fs::read_to_string(&path).is_ok_and(|text| text.contains(uri));
+    let mut settings = NodeSetMethods::new().length_max(section.megabytes << 20).keep(keeps);
+    if let Some(folder) = nodeset_folder(file) {
+        settings = settings.folder(folder);
+    }
+    Ok(server.nodeset_methods(settings).map_err(super::ServeError::from)?)
 }
 
 /// The NodeSet files of a configuration, including the XML files in named directories.

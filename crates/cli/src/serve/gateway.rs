@@ -218,9 +218,13 @@ mod imp {
 
     /// Adds the nodes of a file's tags to a server that exists only for a check, and looks for the variables of
     /// destinations. Opens no queue and contacts no source.
-    pub(crate) fn rehearse(file: &ConfigFile, known: &References<'_>) -> Result<(), Failure> {
+    pub(crate) fn rehearse(
+        file: &ConfigFile,
+        server: &Server,
+        known: &References<'_>,
+    ) -> Result<(), Failure> {
         let (Some(config), Some(whole)) = (load(file)?, load(file)?) else { return Ok(()) };
-        let prepared = PreparedGateway::new(config.without_destinations(), known.server());
+        let prepared = PreparedGateway::new(config.without_destinations(), server);
         prepared.map_err(|error| explained(file, &error))?;
         // The nodes of tags exist by now.
         let find = |node: &ExpandedNodeId| known.find(&node.to_string()).err();
@@ -513,6 +517,7 @@ mod imp {
 
     pub(crate) fn rehearse(
         file: &ConfigFile,
+        _: &Server,
         _: &crate::serve::reference::References<'_>,
     ) -> Result<(), Failure> {
         load(file).map(drop)

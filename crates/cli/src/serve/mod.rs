@@ -18,6 +18,7 @@ mod pubsub;
 mod reference;
 mod rehearsal;
 mod reload;
+mod rules;
 mod security;
 mod supervisor;
 mod updater;
@@ -41,6 +42,7 @@ use configured::Configured;
 use load::SignalValues;
 use reference::References;
 use reload::Reload;
+use rules::Rules;
 use serde_json::json;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -312,18 +314,20 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     };
     let others = profile::Others::default();
     let Filled { updaters, nodesets } = fill(&server, &content, arguments, &others)?;
+    if let Some(configured) = &configured {
+        configured::nodeset_methods(configured.file(), &server)?;
+    }
     let gateway = match &configured {
         Some(configured) => gateway::prepare(configured.file(), &server)?,
         None => gateway::Prepared::default(),
     };
     let pubsub = content.pubsub.start(&server)?;
-    let mut shares = None;
+    let (mut shares, mut rules) = (None, Rules::default());
     if let Some(configured) = &configured {
         configured.manage(&server)?;
         shares = files::Shares::start(configured.file(), &server)?;
-        let references = References::new(configured.file(), &server);
-        history::record(configured.file(), &references)?;
-        alarms::add(configured.file(), &references)?;
+        let references = References::new(configured.file(), server.space());
+        rules = Rules::start(configured.file(), &server, &references)?;
         configured::check_namespaces(configured.file(), &server.space().namespaces())?;
     }
     let nodes = server.space().node_count();
@@ -359,7 +363,9 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         web::Dashboard::start(web, &running, extras)?
     };
     let mut reload = match (&configured, &arguments.config) {
-        (Some(configured), Some(path)) => Some(Reload::start(configured, path, arguments.watch, nodesets)?),
+        (Some(configured), Some(path)) => {
+            Some(Reload::start(configured, path, arguments.watch, (nodesets, rules))?)
+        }
         _ => None,
     };
     let watchdog = match running.addresses().first() {

@@ -4,9 +4,10 @@ use super::history::node_id;
 use super::plant;
 use crate::failure::Failure;
 use std::cell::OnceCell;
-use taktwerk::Server;
+use std::sync::Arc;
 use taktwerk_config::{ConfigFile, nearest};
 use taktwerk_schema::ids::object_ids;
+use taktwerk_server::AddressSpace;
 use taktwerk_types::{Identifier, NodeId};
 use toml::Spanned;
 
@@ -16,26 +17,38 @@ const OWN: u16 = 1;
 /// Finds the nodes that a configuration refers to.
 pub(super) struct References<'a> {
     file: &'a ConfigFile,
-    server: &'a Server,
+    space: &'a Arc<AddressSpace>,
     is_check: bool,
+    /// The address space of the running server that the file is checked for.
+    running: Option<&'a AddressSpace>,
     /// The variables, for suggestions.
     variables: OnceCell<Vec<NodeId>>,
 }
 
 impl<'a> References<'a> {
-    /// For a server that is started.
-    pub(super) fn new(file: &'a ConfigFile, server: &'a Server) -> Self {
-        Self { file, server, is_check: false, variables: OnceCell::new() }
+    /// For a server that is started, or runs.
+    pub(super) fn new(file: &'a ConfigFile, space: &'a Arc<AddressSpace>) -> Self {
+        Self { file, space, is_check: false, running: None, variables: OnceCell::new() }
     }
 
-    /// For a server that exists only to check the file.
-    pub(super) fn of_check(file: &'a ConfigFile, server: &'a Server) -> Self {
-        Self { is_check: true, ..Self::new(file, server) }
+    /// For a server that exists only to check the file. `running` is the address space of the server that the file is
+    /// for, if it runs.
+    pub(super) fn of_check(
+        file: &'a ConfigFile,
+        space: &'a Arc<AddressSpace>,
+        running: Option<&'a AddressSpace>,
+    ) -> Self {
+        Self { is_check: true, running, ..Self::new(file, space) }
     }
 
-    /// The server.
-    pub(super) fn server(&self) -> &'a Server {
-        self.server
+    /// The address space.
+    pub(super) fn space(&self) -> &'a Arc<AddressSpace> {
+        self.space
+    }
+
+    /// Whether the server exists only to check the file.
+    pub(super) fn is_check(&self) -> bool {
+        self.is_check
     }
 
     /// An error at a text of the file.
@@ -57,13 +70,14 @@ impl<'a> References<'a> {
 
     /// The node with this NodeId, or an error and a suggestion.
     pub(super) fn find(&self, written: &str) -> Result<Option<NodeId>, (String, String)> {
-        let space = self.server.space();
+        let space = self.space;
         let namespaces = space.namespaces();
         let Some(id) = node_id(written, &namespaces) else { return Err(invalid_id(written, &namespaces)) };
         if space.contains(&id) {
             return Ok(Some(id));
         }
-        if self.is_check && id.namespace_index == OWN {
+        let is_there = || self.running.is_none_or(|running| running.contains(&id));
+        if self.is_check && id.namespace_index == OWN && is_there() {
             return Ok(None);
         }
         // No suggestion for numeric identifiers, because similar numbers have unrelated meanings.
@@ -120,6 +134,7 @@ fn invalid_id(written: &str, namespaces: &[String]) -> (String, String) {
 mod tests {
     use super::*;
     use std::path::Path;
+    use taktwerk::Server;
 
     #[test]
     fn unknown_nodes_are_reported_with_a_suggestion() {
@@ -127,7 +142,8 @@ mod tests {
         server.namespace("urn:plant").variable("Boiler/Temperature", 1.5).add().unwrap();
         let text = "[security]\nnone = true\n[identities]\nanonymous = true\n";
         let file = ConfigFile::parse(Path::new("s.toml"), text).unwrap();
-        let (started, check) = (References::new(&file, &server), References::of_check(&file, &server));
+        let space = server.space();
+        let (started, check) = (References::new(&file, space), References::of_check(&file, space, None));
         let told = |of: &References<'_>, written: &str| match of.find(written) {
             Ok(found) => format!("{found:?}"),
             Err((problem, hint)) => format!("{problem}; {hint}"),
@@ -151,5 +167,7 @@ mod tests {
         // `serve --signals` adds nodes there.
         assert_eq!(told(&check, "ns=1;i=100000"), "None");
         assert!(told(&started, "ns=1;i=100000").starts_with("this server has no node"));
+        let running = References::of_check(&file, space, Some(&**space));
+        assert!(told(&running, "ns=1;i=100000").starts_with("this server has no node"));
     }
 }

@@ -2,16 +2,23 @@
 //! starts. The addresses and files of the configuration are not used.
 
 use super::reference::References;
-use super::{ServeError, alarms, configured, gateway, history, plant};
+use super::rules::Rules;
+use super::{ServeError, configured, gateway, plant};
 use crate::failure::Failure;
 use std::sync::Arc;
 use taktwerk::Server;
 use taktwerk::history::MemoryStore;
 use taktwerk_config::ConfigFile;
 use taktwerk_pki::Store;
+use taktwerk_server::AddressSpace;
 
 /// Builds the address space, and resolves all references of the configuration.
 pub(crate) fn check(file: &ConfigFile) -> Result<(), Failure> {
+    check_for(file, None)
+}
+
+/// [`check`] for a server that runs: nodes that the command line has added are known.
+pub(super) fn check_for(file: &ConfigFile, running: Option<&AddressSpace>) -> Result<(), Failure> {
     let failed =
         |error: taktwerk::StartError| Failure::Environment(format!("cannot check the nodes: {error}"));
     let config = file.config();
@@ -32,12 +39,12 @@ pub(crate) fn check(file: &ConfigFile) -> Result<(), Failure> {
     if !nodesets.is_empty() {
         server.import_nodesets(&nodesets).map_err(ServeError::from)?;
     }
+    configured::nodeset_methods(file, &server)?;
     let plant = config.server.simulated_plant.then(|| plant::start(&server, true)).transpose()?;
-    let references = References::of_check(file, &server);
-    gateway::rehearse(file, &references)?;
+    let references = References::of_check(file, server.space(), running);
+    gateway::rehearse(file, &server, &references)?;
     configured::pubsub_files(file).check_nodes(&references)?;
-    history::record(file, &references)?;
-    alarms::add(file, &references)?;
+    Rules::start(file, &server, &references)?;
     drop(plant);
     configured::check_namespaces(file, &server.space().namespaces())
 }

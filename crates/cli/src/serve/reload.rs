@@ -2,13 +2,16 @@
 //! when the file or a NodeSet file changes.
 //!
 //! The whole file is validated first: an invalid one changes nothing. Roles and permissions change at once, also for
-//! open sessions. The dashboard and changed sources, tags and destinations are restarted. Other settings are reported and need a
-//! restart. Sessions, subscriptions and connections are not affected.
+//! open sessions. The dashboard and changed sources, tags and destinations are restarted. Recorded variables and alarms that
+//! have changed follow the file. Other settings are reported and need a restart. Sessions, subscriptions and connections
+//! are not affected.
 
 use super::ServeError;
 use super::configured::Configured;
 use super::control::{self, Control, Outcome};
 use super::gateway::Started;
+use super::reference::References;
+use super::rules::{ALARM, RECORD, Rules};
 use super::supervisor;
 #[cfg(feature = "web")]
 use super::web::Dashboard;
@@ -26,7 +29,7 @@ use tracing::field::Empty;
 /// The target of exported spans.
 pub(super) const TRACE: &str = "taktwerk::trace";
 /// Sections and settings that a running server applies.
-const LIVE: [&str; 10] = [
+const LIVE: [&str; 12] = [
     "role",
     "permissions",
     "namespace",
@@ -37,6 +40,8 @@ const LIVE: [&str; 10] = [
     "instance",
     "destination",
     NODESETS,
+    RECORD,
+    ALARM,
 ];
 /// Sections of the gateway.
 const FIELD: [&str; 5] = ["source", "tag", "template", "instance", "destination"];
@@ -54,6 +59,8 @@ pub(super) struct Reload {
     seen: Option<Seen>,
     /// The imported NodeSets.
     nodesets: Option<Batch>,
+    /// Recorded variables and alarms.
+    rules: Rules,
 }
 
 /// Modification time and length of a file; `None` if it does not exist.
@@ -114,7 +121,7 @@ impl Reload {
         configured: &Configured,
         path: &Path,
         watch: bool,
-        nodesets: Option<Batch>,
+        (nodesets, rules): (Option<Batch>, Rules),
     ) -> Result<Self, Failure> {
         let hangup = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGHUP, Arc::clone(&hangup))
@@ -134,6 +141,7 @@ impl Reload {
             requests,
             seen,
             nodesets,
+            rules,
         })
     }
 
@@ -196,6 +204,8 @@ impl Reload {
         let sources = gateway.look(&newer, running)?;
         let changes = configured.file().changes(&newer);
         let (mut applied, _) = split(changes);
+        let has_store = running.space().history_store().is_some();
+        applied.retain(|setting| setting != RECORD || has_store);
         let files = super::configured::nodesets_of(&newer);
         let nodesets = match (&self.nodesets, files.is_empty()) {
             (None, true) => None,
@@ -204,6 +214,10 @@ impl Reload {
         // Validate everything before anything is changed.
         configured.authorization_of(&newer)?;
         super::configured::check_namespaces(&newer, &running.space().namespaces())?;
+        if applied.iter().any(|setting| [RECORD, ALARM].contains(&setting.as_str())) {
+            // Their nodes may come with changed NodeSets or tags.
+            super::rehearsal::check_for(&newer, Some(&**running.space()))?;
+        }
         #[cfg(feature = "web")]
         if applied.iter().any(|setting| setting.starts_with("web")) {
             dashboard.replace(configured.web_of(&newer)?, running)?;
@@ -221,7 +235,7 @@ impl Reload {
         }
         let is_authorization = |setting: &String| {
             let elsewhere = setting.starts_with("web") || FIELD.contains(&setting.as_str());
-            !elsewhere && setting != NODESETS
+            !elsewhere && ![NODESETS, RECORD, ALARM].contains(&setting.as_str())
         };
         // Tables of tags are separate files, so the gateway itself detects what has changed.
         #[cfg(feature = "web")]
@@ -232,13 +246,18 @@ impl Reload {
             dashboard.extend(gateway.extras(), running)?;
         }
         // Recorded variables and alarms follow nodes that were deleted and added again.
-        super::history::warn_of_missing(&self.started, running.space());
-        let sections = changed.sections.into_iter().map(str::to_owned);
+        super::history::warn_of_missing(&newer, running.space());
+        let rules = self.rules.change(&newer, &References::new(&newer, running.space()))?;
+        let sections = changed.sections.into_iter().chain(rules).map(str::to_owned);
         applied.extend(sections.filter(|section| !applied.contains(section)).collect::<Vec<_>>());
         if applied.iter().any(is_authorization) {
             configured.apply_authorization(&newer, running.shared())?;
         }
-        let (_, waiting) = split(self.started.changes(&newer));
+        let (live, mut waiting) = split(self.started.changes(&newer));
+        if !has_store && live.iter().any(|setting| setting == RECORD) {
+            waiting.push(RECORD.to_owned());
+            waiting.sort();
+        }
         configured.replace_file(newer);
         Ok(Outcome { applied, waiting, remarks: changed.remarks, problem: None })
     }
@@ -272,9 +291,23 @@ mod tests {
 
     #[test]
     fn changes_that_need_a_restart_are_separated() {
-        let changes = ["limits.sessions", "namespace", "role", "server.bind", "server.nodesets", "web.bind"];
+        let changes = [
+            "alarms.alarm",
+            "alarms.group",
+            "history.keep_days",
+            "history.record",
+            "limits.sessions",
+            "namespace",
+            "role",
+            "server.bind",
+            "server.nodesets",
+            "web.bind",
+        ];
         let (applied, waiting) = split(changes.map(str::to_owned).into());
-        assert_eq!(applied, ["namespace", "role", "server.nodesets", "web.bind"]);
-        assert_eq!(waiting, ["limits.sessions", "server.bind"]);
+        assert_eq!(
+            applied,
+            ["alarms.alarm", "history.record", "namespace", "role", "server.nodesets", "web.bind"]
+        );
+        assert_eq!(waiting, ["alarms.group", "history.keep_days", "limits.sessions", "server.bind"]);
     }
 }

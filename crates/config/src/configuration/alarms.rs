@@ -43,7 +43,7 @@ pub struct AlarmGroupSection {
 }
 
 /// One alarm. Times are in milliseconds.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AlarmSection {
     /// The monitored variable: `nsu=urn:plant;s=Boiler/Temperature` or `ns=2;…`.

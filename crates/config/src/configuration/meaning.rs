@@ -134,6 +134,14 @@ impl ConfigFile {
                 "leave them out for the defaults",
             ));
         }
+        let megabytes = config.nodeset_methods.megabytes;
+        if megabytes == 0 || megabytes > 256 {
+            return Err(self.section_error(
+                "nodeset_methods",
+                "megabytes is a number from 1 to 256",
+                "leave it out for 16",
+            ));
+        }
         if config.durable_subscriptions.write_interval == 0 {
             return Err(self.section_error(
                 "durable_subscriptions",

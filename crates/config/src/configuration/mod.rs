@@ -204,6 +204,8 @@ mod tests {
         assert_eq!(example.config().audit, default.audit);
         assert_eq!(example.config().node_management, default.node_management);
         assert!(!default.node_management.enabled);
+        assert_eq!(example.config().nodeset_methods, default.nodeset_methods);
+        assert!(!default.nodeset_methods.enabled && all.config().nodeset_methods.folder.is_some());
         assert_eq!(all.config().events, default.events);
         assert_eq!(example.config().pubsub, default.pubsub);
         assert_eq!(example.config().web, default.web);

@@ -26,6 +26,8 @@ pub struct Config {
     pub namespace: Vec<NamespaceSection>,
     /// `[node_management]`
     pub node_management: NodeManagementSection,
+    /// `[nodeset_methods]`
+    pub nodeset_methods: NodeSetMethodsSection,
     /// `[events]`
     pub events: EventsSection,
     /// `[limits]`
@@ -279,6 +281,24 @@ impl Default for NodeManagementSection {
     fn default() -> Self {
         let limits = taktwerk_server::Limits::default();
         Self { enabled: false, nodes: limits.added_nodes_max, megabytes: limits.added_node_bytes_max >> 20 }
+    }
+}
+
+/// Whether administrators may load NodeSets with Methods.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NodeSetMethodsSection {
+    /// Offers LoadNodeSet and UnloadNamespace.
+    pub enabled: bool,
+    /// The folder that keeps loaded NodeSets over a restart. Without it, they are lost.
+    pub folder: Option<PathBuf>,
+    /// Longest NodeSet, in megabytes.
+    pub megabytes: usize,
+}
+
+impl Default for NodeSetMethodsSection {
+    fn default() -> Self {
+        Self { enabled: false, folder: None, megabytes: 16 }
     }
 }
 

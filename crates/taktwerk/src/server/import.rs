@@ -7,7 +7,7 @@ use taktwerk_server::AddressSpace;
 use taktwerk_server::space::import::{Batch, Imported, Importer, Prepared};
 
 /// Longest NodeSet file in bytes: the largest companion specifications have about 20 MB.
-const NODESET_LEN_MAX: u64 = 256 << 20;
+pub(super) const NODESET_LEN_MAX: u64 = 256 << 20;
 
 pub(super) fn import<P: AsRef<Path>>(
     space: &AddressSpace,
@@ -44,7 +44,7 @@ fn read<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<(Strin
     paths.into_iter().map(read).collect()
 }
 
-fn warn(imported: &Imported) {
+pub(super) fn warn(imported: &Imported) {
     for warning in &imported.warnings {
         tracing::warn!("{warning}");
     }

@@ -4,10 +4,12 @@ mod builder;
 mod certificate_alarms;
 mod identities;
 mod import;
+mod nodesets;
 mod push;
 mod running;
 
 pub use builder::{ServerBuilder, default_application_uri};
+pub use nodesets::NodeSetMethods;
 pub use running::RunningServer;
 pub use taktwerk_crypto::Secret;
 pub use taktwerk_net::{AuditSink, ServerOptions, TurnTimes, Turns};
@@ -42,7 +44,7 @@ pub struct Server {
     shards: usize,
     options: ServerOptions,
     listeners: Vec<Listener>,
-    importer: Mutex<Importer>,
+    importer: Arc<Mutex<Importer>>,
     alarm_file: Option<AlarmFile>,
     history: Option<Arc<WaitingStore>>,
 }
@@ -70,7 +72,7 @@ impl Server {
             space.set_history_store(Arc::clone(store) as _);
         }
         let space = Arc::new(space);
-        let importer = Mutex::new(Importer::new(TypeDictionary::namespace_zero()));
+        let importer = Arc::new(Mutex::new(Importer::new(TypeDictionary::namespace_zero())));
         Self { config, space, shards, options, listeners, importer, alarm_file: None, history }
     }
 
@@ -83,9 +85,7 @@ impl Server {
     /// # Errors
     /// As [`AlarmBuilder::add`](crate::AlarmBuilder::add).
     pub fn add_condition(&self, spec: ConditionSpec) -> Result<(), AlarmError> {
-        self.space.add_condition(spec, crate::space::now())?;
-        crate::space::alarm_thread::watch(&self.space);
-        Ok(())
+        self.conditions().add(spec)
     }
 
     /// Adds a group of existing alarms.
@@ -178,6 +178,15 @@ impl Server {
     ) -> Result<Imported, BuildError> {
         let mut importer = self.importer.lock().unwrap_or_else(PoisonError::into_inner);
         import::import(&self.space, &mut importer, paths)
+    }
+
+    /// Adds the Object `NodeSets` (`ns=1;s=NodeSets`) below the Server Object. Administrators load and unload NodeSets with
+    /// its Methods while clients are connected. They need the role ConfigureAdmin or SecurityAdmin, and an encrypted channel.
+    ///
+    /// # Errors
+    /// A file in the folder cannot be read or has a mistake, or the Object exists already.
+    pub fn nodeset_methods(&self, settings: NodeSetMethods) -> Result<(), BuildError> {
+        nodesets::install(&self.space, &self.importer, settings)
     }
 
     /// Runs the server on its own threads.

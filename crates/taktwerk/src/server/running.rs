@@ -22,7 +22,7 @@ pub struct RunningServer {
     /// Written once more on drop.
     alarm_file: Option<AlarmFile>,
     /// Knows the imported NodeSets.
-    importer: Mutex<Importer>,
+    importer: Arc<Mutex<Importer>>,
 }
 
 impl RunningServer {
@@ -30,7 +30,7 @@ impl RunningServer {
         inner: taktwerk_net::RunningServer,
         recorder: Option<RecorderThread>,
         alarm_file: Option<AlarmFile>,
-        importer: Mutex<Importer>,
+        importer: Arc<Mutex<Importer>>,
     ) -> Self {
         Self { inner, recorder, alarm_file, importer }
     }

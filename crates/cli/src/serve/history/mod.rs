@@ -9,12 +9,14 @@ use crate::failure::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use taktwerk::Server;
 use taktwerk::history::{HistoryOpener, HistoryStore, MemoryStore, RecorderCounters, Rule};
 use taktwerk::server::ServerBuilder;
 use taktwerk_config::ConfigFile;
 use taktwerk_history::{Retention, SqliteStore};
 use taktwerk_schema::NodeClass;
 use taktwerk_server::AddressSpace;
+use taktwerk_server::space::{RecordedSubtree, RecordingChanges};
 use taktwerk_types::NodeId;
 
 /// Values per variable that are kept in memory: nearly three hours of the plant.
@@ -85,14 +87,25 @@ fn sqlite(path: PathBuf, retention: Retention) -> Result<HistoryOpener, Failure>
     opened.map_err(|error| Failure::Environment(error.message))
 }
 
-/// Records the variables of a configuration.
-pub(super) fn record(file: &ConfigFile, references: &References<'_>) -> Result<(), Failure> {
-    let server = references.server();
+/// Records the events of a configuration.
+pub(super) fn record_events(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
     let section = &file.config().history;
     if section.events {
         let failed = |error: taktwerk::BuildError| Failure::Environment(error.to_string());
         server.record_events(section.events_writable).map_err(failed)?;
     }
+    Ok(())
+}
+
+/// The recorded variables of a configuration. A check skips unknown nodes. The nodes in `known` may be missing for the
+/// time being.
+pub(super) fn define(
+    file: &ConfigFile,
+    references: &References<'_>,
+    known: &[RecordedSubtree],
+) -> Result<Vec<RecordedSubtree>, Failure> {
+    let space = references.space();
+    let mut all = Vec::new();
     for section in &file.config().history.record {
         let text = section.below.get_ref();
         let wrong = |why: &str| {
@@ -102,28 +115,62 @@ pub(super) fn record(file: &ConfigFile, references: &References<'_>) -> Result<(
         if !is_number(section.deadband) || !is_number(section.interval) {
             return Err(wrong("deadband and interval must be numbers of at least 0"));
         }
-        let Some(id) = references.node("history.record.below", &section.below)? else { continue };
+        if space.history_store().is_none() {
+            return Err(wrong("there is no history store: set file = \"history.db\" under [history]"));
+        }
+        let written = node_id(text, &space.namespaces());
+        let known = written.filter(|id| known.iter().any(|one| one.root == *id));
+        let is_known = known.is_some();
+        let id = match known {
+            Some(id) => id,
+            None => match references.node("history.record.below", &section.below)? {
+                Some(id) => id,
+                None => continue,
+            },
+        };
         let rule = Rule {
             on_change: section.on_change,
             deadband: section.deadband,
             interval: Duration::from_secs_f64((section.interval / 1e3).min(1e9)),
         };
-        let now = taktwerk_net::clock::wall();
-        let count = server.space().historize_below(&id, section.writable, rule, now);
-        match count.map_err(|error| wrong(&error.to_string()))? {
-            // Variables can be added below an Object later.
-            0 if server.space().node_class(&id) == Some(NodeClass::OBJECT) => {
-                tracing::warn!(below = text, "there are no variables to record yet");
+        if !is_known {
+            let variables = space.variables_below(&id).map_err(|error| wrong(&error.to_string()))?;
+            match variables.len() {
+                // Variables can be added below an Object later.
+                0 if space.node_class(&id) == Some(NodeClass::OBJECT) => {
+                    tracing::warn!(below = text, "there are no variables to record yet");
+                }
+                0 => {
+                    return Err(wrong(
+                        "there are no variables to record; name a node with variables (see `taktwerk browse`)",
+                    ));
+                }
+                _ if references.is_check() => {}
+                count => tracing::info!(count, below = text, "recorded"),
             }
-            0 => {
-                return Err(wrong(
-                    "there are no variables to record; name a node with variables (see `taktwerk browse`)",
-                ));
-            }
-            count => tracing::info!(count, below = text, "recorded"),
         }
+        all.push(RecordedSubtree { root: id, writable: section.writable, rule });
     }
-    Ok(())
+    Ok(all)
+}
+
+/// Replaces recorded variables by others. Returns whether there was a change.
+pub(super) fn change(
+    space: &AddressSpace,
+    before: &[RecordedSubtree],
+    after: &[RecordedSubtree],
+) -> Result<bool, Failure> {
+    if before == after {
+        return Ok(false);
+    }
+    let roots: Vec<NodeId> = before.iter().map(|subtree| subtree.root.clone()).collect();
+    let changes = space.change_recorded(&roots, after, taktwerk_net::clock::wall());
+    let changes = changes.map_err(|error| Failure::Usage(format!("[[history.record]]: {error}")))?;
+    if !before.is_empty() {
+        let RecordingChanges { started, changed, stopped, .. } = changes;
+        tracing::info!(started, changed, stopped, "other variables are recorded");
+    }
+    Ok(true)
 }
 
 /// The message of a server that ends before `lost` values and events are stored.

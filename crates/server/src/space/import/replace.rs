@@ -155,7 +155,7 @@ impl Importer {
     /// Imports the files parsed by [`Self::prepare`]. Services continue in the meantime. A node whose id was used by
     /// another node in the meantime is skipped with a warning.
     pub fn replace(&mut self, space: &AddressSpace, prepared: Prepared, now: UtcTime) -> Imported {
-        let Prepared { sets, specs, types, mut imported, instead } = prepared;
+        let Prepared { sets, specs, mut imported, instead, .. } = prepared;
         let batch = instead.filter(|batch| batch.0 < self.loaded.len()).unwrap_or(Batch(self.loaded.len()));
         let old = self.loaded.get_mut(batch.0).map(core::mem::take).unwrap_or_default();
         let nodes: BTreeMap<NodeId, u64> =
@@ -229,7 +229,8 @@ impl Importer {
 
         imported.node_count = added.len();
         imported.batch = batch;
-        self.types = types;
+        // Not those that were prepared: another import may have added types since.
+        sets.iter().for_each(|set| self.types.add(set));
         let models = sets.into_iter().flat_map(|set| set.models).collect();
         let loaded = Loaded { models, nodes, references: wanted.into_keys().collect() };
         match self.loaded.get_mut(batch.0) {

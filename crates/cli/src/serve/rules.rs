@@ -1,0 +1,62 @@
+//! Recorded variables and alarms of a configuration, at the start and when the file is read again.
+
+use super::alarms::{self, Defined};
+use super::history;
+use super::reference::References;
+use crate::failure::Failure;
+use taktwerk::Server;
+use taktwerk_config::ConfigFile;
+use taktwerk_server::space::RecordedSubtree;
+
+/// The settings of recorded variables.
+pub(super) const RECORD: &str = "history.record";
+/// The settings of alarms.
+pub(super) const ALARM: &str = "alarms.alarm";
+
+/// What the server records and monitors.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    recorded: Vec<RecordedSubtree>,
+    alarms: Vec<Defined>,
+}
+
+impl Rules {
+    /// Applies a configuration to a server that is started or checked.
+    pub(super) fn start(
+        file: &ConfigFile,
+        server: &Server,
+        references: &References<'_>,
+    ) -> Result<Self, Failure> {
+        let mut rules = Self::default();
+        history::record_events(file, server)?;
+        rules.change(file, references)?;
+        alarms::add_groups(file, server, references, &rules.alarms)?;
+        Ok(rules)
+    }
+
+    /// Applies a changed configuration, and returns the sections that have changed. What is equal in both is not
+    /// touched. If there is a mistake, nothing changes.
+    pub(super) fn change(
+        &mut self,
+        file: &ConfigFile,
+        references: &References<'_>,
+    ) -> Result<Vec<&'static str>, Failure> {
+        let space = references.space();
+        let recorded = if space.history_store().is_some() || references.is_check() {
+            history::define(file, references, &self.recorded)?
+        } else {
+            // The store is opened at the next start.
+            Vec::new()
+        };
+        let defined = alarms::define(file, references, &self.alarms)?;
+        let mut changed = Vec::new();
+        if history::change(space, &self.recorded, &recorded)? {
+            changed.push(RECORD);
+        }
+        self.recorded = recorded;
+        if alarms::change(references, &mut self.alarms, defined)? {
+            changed.push(ALARM);
+        }
+        Ok(changed)
+    }
+}

@@ -582,13 +582,14 @@ impl HistoryStore for PostgresStore {
         }
         let age = i64::try_from(self.keep.as_nanos() / 100).unwrap_or(i64::MAX);
         let oldest = now.ticks().saturating_sub(age);
-        // Not with the connection that records: deleting many values takes long.
-        self.reading(|client| {
-            if self.is_compressing {
-                timescale::lift_limit(client);
-            }
-            retention::expire(client, &self.owner, oldest, self.is_compressing)
-        })
+        // With a connection of its own: deleting many values takes long. The recorder must not wait for it, and it may take longer
+        // than a read.
+        let mut client = self.connect()?;
+        if self.is_compressing {
+            timescale::lift_limit(&mut client);
+        }
+        let expired = retention::expire(&mut client, &self.owner, oldest, self.is_compressing);
+        expired.map_err(|error| failed(&error))
     }
 
     fn finish(&self) -> Result<(), StoreError> {

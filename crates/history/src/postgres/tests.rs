@@ -341,6 +341,26 @@ fn a_locked_table_is_an_error_of_the_read() {
     assert_eq!(all(&store, &key).len(), 1);
 }
 
+#[test]
+fn values_expire_however_long_it_takes() {
+    let Some(server) = Server::start() else { return };
+    let store = PostgresStore::open(&server.database.url(), "urn:test", Duration::from_nanos(1)).unwrap();
+    let key: NodeKey = "nsu=urn:test;s=a".into();
+    store.append(&[(NodeKey::clone(&key), value(1, 1.0))]).unwrap();
+    assert_eq!(all(&store, &key).len(), 1, "there is a connection for reading");
+    let mut other = server.database.url().parse::<Config>().unwrap().connect(NoTls).unwrap();
+    let mut locking = other.transaction().unwrap();
+    locking.batch_execute("LOCK TABLE taktwerk_value IN ACCESS EXCLUSIVE MODE").unwrap();
+    std::thread::scope(|scope| {
+        let expiring = scope.spawn(|| store.maintain(time(9)));
+        // Longer than a read may wait for the lock.
+        std::thread::sleep(Duration::from_secs(7));
+        locking.rollback().unwrap();
+        expiring.join().unwrap().unwrap();
+    });
+    assert!(all(&store, &key).is_empty());
+}
+
 /// With the extension, where it is installed: it is in no package of Debian.
 #[test]
 #[allow(clippy::print_stderr)] // a test that is skipped says why

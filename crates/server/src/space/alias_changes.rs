@@ -57,6 +57,11 @@ impl AliasChanges {
 }
 
 impl Nodes {
+    /// All alias categories.
+    pub(super) fn alias_categories(&self) -> impl Iterator<Item = NodeIx> {
+        self.versions.aliases.categories.iter().copied()
+    }
+
     fn is_alias_type(&self, kind: NodeIx, base: u32) -> bool {
         // Types of namespace 0 are not subtypes of these.
         if kind.index < NodeIx::DYNAMIC {
@@ -161,6 +166,7 @@ impl AddressSpace {
         ] {
             self.add_reference(&id, &ns0(reference_type_ids::HAS_COMPONENT), &ns0(method))?;
         }
+        self.offer_alias_methods(&id);
         self.add_last_change(&id, now)?;
         Ok(id)
     }

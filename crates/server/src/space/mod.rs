@@ -4,7 +4,8 @@
 //!   allocation of slots; `sync`: their shared-memory primitives;
 //! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static data;
 //! - `spec`: definitions of new nodes; `error`: errors of adding them;
-//! - `added`: nodes of clients; `aliases`: AliasNames; `alias_changes`: when they changed; `names`: children by name;
+//! - `added`: nodes of clients; `aliases`: AliasNames; `alias_changes`: when they changed; `alias_methods`: clients that
+//!   change them; `names`: children by name;
 //! - `nodes`: the tables, lookups and changes; `view`: the attributes of a node, static or on the heap; `views`: Views
 //!   as scopes;
 //! - `attributes`: attributes that depend on the session; `decisions`: permissions of a session for a node; `rights`:
@@ -23,6 +24,7 @@ use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLoc
 mod added;
 mod alarms;
 mod alias_changes;
+mod alias_methods;
 mod aliases;
 mod attributes;
 mod audit;

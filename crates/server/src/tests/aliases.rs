@@ -9,8 +9,8 @@ use schema::{AliasNameDataType, AliasNameVerboseDataType, CallMethodRequest, Cal
 use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids as r, variable_ids};
 use taktwerk_types::{ArrayValues, BuiltInType, ExtensionObject, QualifiedName, Variant};
 
-const ALIASES: NodeId = NodeId::numeric(0, object_ids::ALIASES);
-const TAGS: NodeId = NodeId::numeric(0, object_ids::TAG_VARIABLES);
+pub(super) const ALIASES: NodeId = NodeId::numeric(0, object_ids::ALIASES);
+pub(super) const TAGS: NodeId = NodeId::numeric(0, object_ids::TAG_VARIABLES);
 
 /// The result of a category's method.
 fn call(
@@ -37,7 +37,7 @@ fn call(
     Ok(objects.clone())
 }
 
-fn find(
+pub(super) fn find(
     client: &mut Client,
     server: &mut Server,
     category: NodeId,
@@ -53,7 +53,7 @@ fn find(
     Ok(objects.iter().map(|object| alias(object.decode().unwrap())).collect())
 }
 
-fn id(number: u32) -> NodeId {
+pub(super) fn id(number: u32) -> NodeId {
     NodeId::numeric(1, number)
 }
 

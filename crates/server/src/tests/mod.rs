@@ -8,6 +8,7 @@ mod alarm_redefining;
 mod alarm_removing;
 mod alarm_replaced;
 mod alarms;
+mod alias_methods;
 mod aliases;
 mod annotations;
 mod attacks;

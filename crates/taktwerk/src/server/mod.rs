@@ -1,5 +1,6 @@
 //! Servers: configured with [`ServerBuilder`], populated as a [`Server`], then running.
 
+mod alias_methods;
 mod builder;
 mod certificate_alarms;
 mod identities;
@@ -72,6 +73,9 @@ impl Server {
             space.set_history_store(Arc::clone(store) as _);
         }
         let space = Arc::new(space);
+        if config.node_management {
+            alias_methods::install(&space, &config.application_uri);
+        }
         let importer = Arc::new(Mutex::new(Importer::new(TypeDictionary::namespace_zero())));
         Self { config, space, shards, options, listeners, importer, alarm_file: None, history }
     }

@@ -84,6 +84,15 @@ Examples:
   taktwerk nodeset export localhost /Objects/2:Plant --to plant.xml
   taktwerk serve --port 4841 --no-plant --nodeset plant.xml";
 
+pub(crate) const NODESET_LOAD: &str = "\
+Examples:
+  taktwerk nodeset load plant.example line.xml --check --user admin      would the server load it?
+  taktwerk nodeset load plant.example line.xml --user admin";
+
+pub(crate) const NODESET_UNLOAD: &str = "\
+Examples:
+  taktwerk nodeset unload plant.example urn:line --user admin";
+
 pub(crate) const CALL: &str = "\
 Examples:
   taktwerk call localhost 'ns=2;s=Plant/Methods/Add' 19 23";

@@ -160,16 +160,25 @@ fn the_confirmation_load_measures_every_value_of_all_sets() {
 #[test]
 fn a_recommendation_that_cannot_be_measured_says_why() {
     let place = Place::new("unmeasured");
-    let plant = place.0.join("plant.toml");
-    std::fs::write(&plant, "link = \"ppp-2m\"\n[[signals]]\ncount = 15\nperiod_ms = 10\n").unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
-    command.args(["tune", "plant.toml", "--no-simulation", "--measure", "--json"]).current_dir(&place.0);
-    command.args(["--set", "tune.search.publish_requests=2"]);
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(6), "{said}");
-    assert!(said.contains("was not confirmed") && said.contains("publish_requests"), "{said}");
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["confirmation"]["confirmed"], Value::Null);
-    assert!(told["recommended"]["publishing_ms"].is_number(), "{told}");
+    let signals = "[[signals]]\ncount = 15\nperiod_ms = 10\n";
+    std::fs::write(place.0.join("line.toml"), format!("link = \"ppp-2m\"\n{signals}")).unwrap();
+    std::fs::write(
+        place.0.join("shared.toml"),
+        format!("{signals}[link]\nrate = \"2mbit\"\nshared = true\n"),
+    )
+    .unwrap();
+    for (plant, set, why) in [
+        ("line.toml", "tune.search.transport=pubsub", "PubSub cannot be measured"),
+        ("shared.toml", "tune.search.transport=session", "both directions share"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+        command.args(["tune", plant, "--no-simulation", "--measure", "--json", "--set", set]);
+        let output = command.current_dir(&place.0).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(6), "{plant}: {said}");
+        assert!(said.contains("was not confirmed") && said.contains(why), "{plant}: {said}");
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["confirmation"]["confirmed"], Value::Null);
+        assert!(told["recommended"]["publishing_ms"].is_number(), "{told}");
+    }
 }

@@ -273,7 +273,12 @@ fn unreturned_messages_are_counted() {
     let document = invalid(&bench(&["mqtt", &broker(60), "--rate", "100", "-n", "100", "--warmup", "0"]));
     let [came, missing, unanswered] =
         ["/messages", "/missing", "/unanswered"].map(|it| number(&document, it));
-    assert_eq!((came, missing, unanswered), (60.0, 40.0, 40.0), "{document:#}");
+    // A busy machine sends fewer than are due, and says so.
+    let reasons = document["invalid"].as_array().unwrap();
+    let late = reasons.iter().find(|it| it["reason"] == "not_sent");
+    let sent = late.map_or(100.0, |it| it["sent"].as_f64().unwrap());
+    assert_eq!((came, missing, unanswered), (60.0, sent - 60.0, sent - 60.0), "{document:#}");
+    assert!(missing > 0.0, "{document:#}");
     assert_eq!(number(&document, "/latency/corrected/count"), 100.0);
     assert!(number(&document, "/roundtrip/p99_us") > 1.99e6, "{document:#}");
 }

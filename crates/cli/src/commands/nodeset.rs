@@ -27,8 +27,10 @@ pub(crate) enum NodeSetCommand {
     /// Load a NodeSet2 XML file into a running Taktwerk server, or replace the one with the same namespaces.
     ///
     /// The server needs [nodeset_methods] in its configuration, and the user the role ConfigureAdmin or SecurityAdmin.
+    #[command(after_help = crate::examples::NODESET_LOAD)]
     Load(load::LoadArgs),
     /// Delete the nodes of a NodeSet that was loaded.
+    #[command(after_help = crate::examples::NODESET_UNLOAD)]
     Unload(load::UnloadArgs),
 }
 

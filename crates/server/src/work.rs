@@ -21,6 +21,8 @@ pub(crate) mod unit {
     pub(crate) const REFERENCE: i64 = 2;
     /// Monitored items looked at per unit.
     pub(crate) const LOOKED_AT: usize = 8;
+    /// References and members of types looked at, but not followed, per unit.
+    pub(crate) const SKIMMED: usize = 2;
     /// Bytes of a response per unit.
     pub(crate) const BYTES: usize = 32;
 
@@ -28,6 +30,12 @@ pub(crate) mod unit {
     #[inline]
     pub(crate) const fn bytes(len: usize) -> i64 {
         (len / BYTES) as i64
+    }
+
+    /// The units for references and members of types that were looked at.
+    #[inline]
+    pub(crate) const fn skimmed(count: usize) -> i64 {
+        (count / SKIMMED) as i64
     }
 }
 

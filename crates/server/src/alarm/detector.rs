@@ -95,6 +95,8 @@ pub struct Detector {
     kind: Kind,
     severities: Severities,
     limits: LimitSet,
+    /// The limits with a deadband, if they are not `limits`: after a restart and other settings, until the first quantity.
+    held: Option<LimitSet>,
     /// The last quantity that was compared with the limits.
     quantity: Option<f64>,
     /// Of RateOfChange: the previous input.
@@ -214,6 +216,7 @@ impl Detector {
             kind,
             severities,
             limits,
+            held: None,
             quantity: None,
             before: None,
             off_since: None,
@@ -230,7 +233,7 @@ impl Detector {
 
     /// After a restart: restores the exceeded limits, for their deadbands.
     pub(crate) fn resume(&mut self, limits: LimitSet, is_active: bool) {
-        (self.limits, self.is_active) = (limits, is_active);
+        (self.limits, self.held, self.is_active) = (limits, None, is_active);
     }
 
     /// Sets whether it is active, on behalf of the application.
@@ -269,10 +272,13 @@ impl Detector {
     pub(crate) fn redefine(&mut self, kind: Kind, severities: Severities, now: UtcTime) {
         match (&self.kind, &kind) {
             (Kind::Limit { limits: old, .. }, Kind::Limit { limits: new, .. }) => {
-                self.limits = self.limits.common(new.same_as(old));
-                if let Some(quantity) = self.quantity {
-                    self.limits = new.evaluate(quantity, self.limits);
-                    self.is_active = !self.limits.is_empty();
+                let held = self.held.unwrap_or(self.limits).common(new.same_as(old));
+                match self.quantity {
+                    Some(quantity) => {
+                        self.limits = new.evaluate(quantity, held);
+                        self.is_active = !self.limits.is_empty();
+                    }
+                    None => self.held = Some(held),
                 }
             }
             (Kind::Discrepancy { .. }, Kind::Discrepancy { expected_time, .. }) => {
@@ -289,7 +295,7 @@ impl Detector {
             Kind::Limit { quantity, limits, is_exclusive } => {
                 let Some(quantity) = quantity_of(*quantity, input, &mut self.before) else { return };
                 self.quantity = Some(quantity);
-                let found = limits.evaluate(quantity, self.limits);
+                let found = limits.evaluate(quantity, self.held.take().unwrap_or(self.limits));
                 self.limits = match (is_exclusive, found.outermost()) {
                     // The deadband of the inner limit still applies beyond the outer one.
                     (true, Some(_)) | (false, _) => found,
@@ -431,6 +437,30 @@ mod tests {
         let mut detector = Detector::new(Kind::OffNormal { normal: true.into() }, Severities::default());
         assert!(!look(&mut detector, true, None, 0).active);
         assert!(look(&mut detector, false, None, 1).active);
+    }
+
+    /// After a restart, there is no value to compare with changed limits.
+    #[test]
+    fn an_active_alarm_keeps_its_limits_until_there_is_a_value() {
+        let kind = |high: f64| {
+            let limits = Limits { high: Some(high), deadband: 5.0, ..Limits::default() };
+            Kind::Limit { quantity: Quantity::Level, limits, is_exclusive: true }
+        };
+        let bad = Input {
+            value: &Variant::Empty,
+            status: StatusCode::BAD_NOT_CONNECTED,
+            time: at(1),
+            target: None,
+        };
+        for (limit, remains) in [(80.0, true), (81.0, false)] {
+            let mut detector = Detector::new(kind(80.0), Severities::default());
+            detector.resume(LimitSet::HIGH, true);
+            detector.redefine(kind(limit), Severities::default(), at(0));
+            let found = detector.look(bad, at(1));
+            assert_eq!((found.active, found.limits), (true, LimitSet::HIGH));
+            // The deadband of the former limit does not apply.
+            assert_eq!(look(&mut detector, 78.0, None, 2).active, remains);
+        }
     }
 
     #[test]

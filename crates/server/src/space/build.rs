@@ -5,7 +5,7 @@
 use super::NodeIx;
 use super::data_type::built_in;
 use super::error::NodeError;
-use super::instance::{Wanted, add_members};
+use super::instance::{Walk, Wanted, add_members};
 use super::node::NodeKind;
 use super::nodes::Nodes;
 use super::spec::NodeSpec;
@@ -408,7 +408,8 @@ impl AddressSpace {
         optional: &[&str],
         now: UtcTime,
     ) -> Result<Vec<(String, NodeId)>, NodeError> {
-        let added = add_instance(&mut self.write(), spec, under, optional, None, now)?;
+        let wanted = Wanted { optional, owner: None, now };
+        let added = add_instance(&mut self.write(), spec, under, wanted, &mut Walk::unlimited())?;
         self.raise_model_changes(now);
         Ok(added.into_iter().map(|(path, id, _)| (path, id)).collect())
     }
@@ -419,19 +420,16 @@ pub(crate) fn add_instance(
     nodes: &mut Nodes,
     spec: NodeSpec,
     under: Under<'_>,
-    optional: &[&str],
-    owner: Option<&Arc<Account>>,
-    now: UtcTime,
+    wanted: Wanted<'_>,
+    walk: &mut Walk,
 ) -> Result<Vec<(String, NodeId, NodeIx)>, NodeError> {
     let type_id = under.type_definition.ok_or(NodeError::Unknown(NodeId::NULL))?;
     let type_ix = nodes.find(type_id)?;
     let instance_id = spec.id.clone();
     let mut added = Vec::new();
-    let root = add_under(nodes, spec, under, owner, now)?;
+    let root = add_under(nodes, spec, under, wanted.owner, wanted.now)?;
     added.push((String::new(), instance_id, root));
-    if let Err(error) =
-        add_members(nodes, ("", root), &[type_ix], Wanted { optional, owner }, &mut added, now)
-    {
+    if let Err(error) = add_members(nodes, ("", root), &[type_ix], wanted, &mut added, walk) {
         nodes.note_added(root);
         for (_, _, ix) in added.into_iter().rev() {
             // They were just added, so this cannot fail.

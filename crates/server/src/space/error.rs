@@ -32,9 +32,9 @@ pub enum NodeError {
     /// A table is full.
     #[error("too many nodes: the limit is {0}")]
     Full(usize),
-    /// A type has too many mandatory members for a client's instance.
+    /// A type has too many members for a client's instance.
     #[error(
-        "the type has more than {0} mandatory members: add its instances in the server's program or a NodeSet"
+        "the members of the type are too many for an instance of a client (limit: {0}): add its instances in the server's program or a NodeSet"
     )]
     InstanceTooLarge(usize),
     /// The limit for nodes added by clients is reached.

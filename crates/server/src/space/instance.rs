@@ -1,14 +1,20 @@
 //! Instances of types: their members and copies of declarations (Part 3 §6.2.6, §6.3.3.3).
 
+mod interface;
+mod members;
+
+pub(crate) use interface::{Coverage, apply_interface, coverage, is_interface};
+pub(crate) use members::{Walk, has_mandatory_members};
+
 use super::NodeIx;
 use super::build::ValueShape;
 use super::error::NodeError;
 use super::nodes::{Nodes, ValueAt};
 use super::spec::NodeSpec;
 use crate::account::Account;
-use std::collections::BTreeMap;
+use members::{members, sources_of};
 use std::sync::Arc;
-use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
+use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{AccessLevelType, NodeClass};
 use taktwerk_types::{Decode, DecodeLimits, Identifier, NodeId, QualifiedName, UtcTime, Variant};
 
@@ -19,100 +25,12 @@ const INSTANCE_DEPTH_MAX: usize = 16;
 /// members of its own type has 2^16 of them. Takes some milliseconds.
 const CLIENT_INSTANCE_NODES_MAX: usize = 2_000;
 
-/// A child that a type declares for its instances (InstanceDeclaration, Part 3 §6.2.6).
-struct Member {
-    declaration: NodeIx,
-    /// Declarations of the same name that it overrides; their children are inherited.
-    overridden: Vec<NodeIx>,
-    reference_type: NodeIx,
-    name: QualifiedName,
-    is_mandatory: bool,
-}
-
-/// Whether instances of a type have mandatory members.
-pub(crate) fn has_mandatory_members(nodes: &Nodes, type_definition: NodeIx) -> bool {
-    members(nodes, &[type_definition]).iter().any(|member| member.is_mandatory)
-}
-
-/// The members of declarations and types. Earlier sources override later ones by BrowseName (Part 3 §6.3.3.3).
-fn members(nodes: &Nodes, sources: &[NodeIx]) -> Vec<Member> {
-    let aggregates = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
-    let subtype = NodeIx::ns0(reference_type_ids::HAS_SUBTYPE);
-    let mandatory = NodeIx::ns0(object_ids::MODELLING_RULE_MANDATORY);
-    let optional = NodeIx::ns0(object_ids::MODELLING_RULE_OPTIONAL);
-    let mut names = BTreeMap::new();
-    let mut found: Vec<Member> = Vec::new();
-    for source in with_supertypes(nodes, sources) {
-        nodes.references(source, |reference| {
-            if reference.is_forward
-                && reference.reference_type != subtype
-                && nodes.is_subtype(reference.reference_type, aggregates)
-                && let Some(rule) =
-                    nodes.forward_target(reference.target, reference_type_ids::HAS_MODELLING_RULE)
-                && (rule == mandatory || rule == optional)
-                && let Some(node) = nodes.view(reference.target)
-            {
-                let known = *names.entry(node.browse_name()).or_insert(found.len());
-                if let Some(known) = found.get_mut(known) {
-                    known.overridden.push(reference.target);
-                    return true;
-                }
-                found.push(Member {
-                    declaration: reference.target,
-                    overridden: Vec::new(),
-                    reference_type: reference.reference_type,
-                    name: node.browse_name(),
-                    is_mandatory: rule == mandatory,
-                });
-            }
-            true
-        });
-    }
-    found
-}
-
-/// Each source followed by its supertypes, then the interfaces of all of them (Part 3 §4.10).
-fn with_supertypes(nodes: &Nodes, sources: &[NodeIx]) -> Vec<NodeIx> {
-    let mut all = Vec::new();
-    let mut interfaces = Vec::new();
-    let mut sources = sources.to_vec();
-    let mut at = 0;
-    loop {
-        let Some(source) = sources.get(at).copied() else {
-            sources.append(&mut interfaces);
-            if at >= sources.len() {
-                return all;
-            }
-            continue;
-        };
-        at += 1;
-        let mut next = Some(source);
-        while let Some(ix) = next.filter(|ix| !all.contains(ix)) {
-            all.push(ix);
-            next = None;
-            nodes.references(ix, |reference| {
-                if !reference.is_forward
-                    && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_SUBTYPE)
-                {
-                    next = next.or(Some(reference.target));
-                }
-                if reference.is_forward
-                    && nodes
-                        .is_subtype(reference.reference_type, NodeIx::ns0(reference_type_ids::HAS_INTERFACE))
-                {
-                    interfaces.push(reference.target);
-                }
-                true
-            });
-        }
-    }
-}
-
-/// The optional members of an instance, and the owner of its nodes.
+/// The optional members of an instance, the owner of its nodes, and the time of the change.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    pub(super) optional: &'a [&'a str],
-    pub(super) owner: Option<&'a Arc<Account>>,
+pub(crate) struct Wanted<'a> {
+    pub(crate) optional: &'a [&'a str],
+    pub(crate) owner: Option<&'a Arc<Account>>,
+    pub(crate) now: UtcTime,
 }
 
 /// Adds the members that a node of an instance lacks. `at` is the path of the node from the instance.
@@ -122,22 +40,27 @@ pub(super) fn add_members(
     sources: &[NodeIx],
     wanted: Wanted<'_>,
     added: &mut Vec<(String, NodeId, NodeIx)>,
-    now: UtcTime,
+    walk: &mut Walk,
 ) -> Result<(), NodeError> {
     if at.matches('/').count() >= INSTANCE_DEPTH_MAX {
         return Ok(());
     }
     let parent_id = nodes.id_of(instance);
-    for member in members(nodes, sources) {
+    for member in members(nodes, sources, walk)? {
         let name = member.name.name.as_str();
         let path = if at.is_empty() { name.to_owned() } else { format!("{at}/{name}") };
-        let is_wanted = |wanted: &&str| **wanted == path || wanted.starts_with(&format!("{path}/"));
-        if !member.is_mandatory && !wanted.optional.iter().any(is_wanted) {
+        let is_below = |wanted: &&str| wanted.starts_with(&format!("{path}/"));
+        let has_wanted_below = wanted.optional.iter().any(is_below);
+        if !member.is_mandatory && !has_wanted_below && !wanted.optional.contains(&path.as_str()) {
             continue;
         }
-        if let Some(child) = nodes.child(instance, &member.name) {
-            // An Object that gets an interface may have some of its members, but not all members of those.
-            add_members(nodes, (&path, child), &sources_of(nodes, &member), wanted, added, now)?;
+        let inner = sources_of(nodes, &member);
+        if let Some(child) = nodes.child_indexed(instance, &member.name) {
+            // An Object that gets an interface may have some of its members, but not all members of those. Many paths
+            // can lead to one child.
+            if has_wanted_below || walk.enters(child, &inner) {
+                add_members(nodes, (&path, child), &inner, wanted, added, walk)?;
+            }
             continue;
         }
         if wanted.owner.is_some() && added.len() >= CLIENT_INSTANCE_NODES_MAX {
@@ -145,94 +68,32 @@ pub(super) fn add_members(
         }
         let id = child_id(nodes, &parent_id, name);
         let Some(spec) = copy_of(nodes, member.declaration, id.clone()) else { continue };
-        let ix = nodes.add_owned(spec, wanted.owner, now)?;
+        let ix = nodes.add_owned(spec, wanted.owner, wanted.now)?;
         added.push((path.clone(), id, ix));
         nodes.add_reference(instance, member.reference_type, ix, true)?;
         let type_definition = NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION);
         if let Some(kind) = nodes.forward_target(member.declaration, type_definition.index) {
             nodes.add_reference(ix, type_definition, kind, false)?;
         }
-        add_members(nodes, (&path, ix), &sources_of(nodes, &member), wanted, added, now)?;
+        add_members(nodes, (&path, ix), &inner, wanted, added, walk)?;
     }
     Ok(())
-}
-
-/// The nodes that declare the members of a member: its declaration, that one's type, and the declarations it overrides.
-fn sources_of(nodes: &Nodes, member: &Member) -> Vec<NodeIx> {
-    let kind = nodes.forward_target(member.declaration, reference_type_ids::HAS_TYPE_DEFINITION);
-    core::iter::once(member.declaration).chain(kind).chain(member.overridden.iter().copied()).collect()
-}
-
-/// Whether a node is an interface (Part 3 §4.10.2).
-pub(crate) fn is_interface(nodes: &Nodes, ix: NodeIx) -> bool {
-    nodes.is_subtype(ix, NodeIx::ns0(object_type_ids::BASE_INTERFACE_TYPE))
-}
-
-/// How much of an interface an Object has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Coverage {
-    /// All mandatory members.
-    Complete,
-    /// Some mandatory members are missing.
-    Incomplete,
-    /// A child has the name of a member, but another NodeClass: the interface cannot be applied.
-    Collision,
-}
-
-/// Compares an Object with the members of an interface.
-pub(crate) fn coverage(nodes: &Nodes, object: NodeIx, interface: NodeIx) -> Coverage {
-    coverage_of(nodes, object, &[interface], 0)
-}
-
-fn coverage_of(nodes: &Nodes, at: NodeIx, sources: &[NodeIx], depth: usize) -> Coverage {
-    let class = |ix| nodes.view(ix).map(|view| view.class());
-    let mut found = Coverage::Complete;
-    if depth > INSTANCE_DEPTH_MAX {
-        return found;
-    }
-    for member in members(nodes, sources) {
-        let inner = match nodes.child(at, &member.name) {
-            Some(child) if class(child) != class(member.declaration) => Coverage::Collision,
-            Some(child) => coverage_of(nodes, child, &sources_of(nodes, &member), depth + 1),
-            None if member.is_mandatory => Coverage::Incomplete,
-            None => Coverage::Complete,
-        };
-        match inner {
-            Coverage::Collision => return inner,
-            Coverage::Incomplete => found = inner,
-            Coverage::Complete => {}
-        }
-    }
-    found
-}
-
-/// Adds the mandatory members of an interface to an Object that lacks them.
-///
-/// # Errors
-/// The limits of the owner. Nothing is added then.
-pub(crate) fn apply_interface(
-    nodes: &mut Nodes,
-    object: NodeIx,
-    interface: NodeIx,
-    owner: Option<&Arc<Account>>,
-    now: UtcTime,
-) -> Result<(), NodeError> {
-    complete(nodes, object, interface, Wanted { optional: &[], owner }, now).map(drop)
 }
 
 /// Adds the members of a type or an interface that an instance lacks. Returns the number of added nodes.
 ///
 /// # Errors
-/// The limits of the owner. Nothing is added then.
+/// The limits of the owner and of the walk. Nothing is added then.
 pub(super) fn complete(
     nodes: &mut Nodes,
     instance: NodeIx,
     kind: NodeIx,
     wanted: Wanted<'_>,
-    now: UtcTime,
+    walk: &mut Walk,
 ) -> Result<usize, NodeError> {
+    walk.start();
     let mut added = Vec::new();
-    let result = add_members(nodes, ("", instance), &[kind], wanted, &mut added, now);
+    let result = add_members(nodes, ("", instance), &[kind], wanted, &mut added, walk);
     for (_, _, ix) in &added {
         nodes.note_added(*ix);
     }

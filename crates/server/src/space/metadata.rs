@@ -9,6 +9,7 @@ use super::NodeIx;
 use super::attributes::structures;
 use super::build::{Under, add_instance};
 use super::error::NodeError;
+use super::instance::{Walk, Wanted};
 use super::nodes::Nodes;
 use super::spec::NodeSpec;
 use crate::authorization::Access;
@@ -80,7 +81,8 @@ fn add_object(nodes: &mut Nodes, index: u16) -> Result<NodeIx, NodeError> {
         type_definition: Some(&NodeId::numeric(0, object_type_ids::NAMESPACE_METADATA_TYPE)),
     };
     let optional = [ROLE_PERMISSIONS, ACCESS_RESTRICTIONS];
-    let added = add_instance(nodes, spec, under, &optional, None, UtcTime::NULL)?;
+    let wanted = Wanted { optional: &optional, owner: None, now: UtcTime::NULL };
+    let added = add_instance(nodes, spec, under, wanted, &mut Walk::unlimited())?;
     let (_, id, object) = added.into_iter().next().ok_or(NodeError::Unknown(NodeId::NULL))?;
     let property = property(nodes, object, NAMESPACE_URI).ok_or(NodeError::Unknown(id))?;
     set(nodes, property, uri.as_str().into(), StatusCode::GOOD);

@@ -250,10 +250,70 @@ fn an_invalid_definition_changes_nothing() {
         changed(|spec| spec.input = Some(NodeId::numeric(1, 77))),
         changed(|spec| spec.type_id = Some(NodeId::numeric(1, 77))),
         changed(|spec| spec.id = alarm(7)),
+        changed(|spec| spec.parent = Some(NodeId::numeric(1, 77))),
+        changed(|spec| spec.source = NodeId::numeric(1, 77)),
     ];
     for spec in wrong {
         assert!(server.space.redefine_condition(spec, server.now.utc).is_err());
         assert_eq!(server.space.condition(&alarm(1)).unwrap(), before);
     }
     assert!(events(&mut client, &mut server).is_empty());
+}
+
+/// Clients show an alarm until an event says that they need not (Part 9 §5.5.2).
+#[test]
+fn an_alarm_that_ends_with_its_rule_is_told() {
+    type Change = fn(&mut ConditionSpec);
+    let confirms: Change = |spec| spec.rules.confirms = true;
+    let latches: Change = |spec| spec.rules.latches = true;
+    for rule in [confirms, latches] {
+        let mut server = plant(1, rule);
+        set(&mut server, 1, 85.0);
+        operate(&server, Method::Acknowledge);
+        set(&mut server, 1, 20.0);
+        let mut client = watching_fields(&mut server, &["Retain"]);
+        assert!(server.space.condition(&alarm(1)).unwrap().state.retain());
+        server.space.redefine_condition(level(1), server.now.utc).unwrap();
+        assert_eq!(events(&mut client, &mut server), [[false.into()]]);
+        server.space.redefine_condition(level(1), server.now.utc).unwrap();
+        assert!(events(&mut client, &mut server).is_empty(), "it is over");
+    }
+}
+
+/// Clients can add nodes below an alarm, with many paths to each.
+#[test]
+fn nodes_of_clients_below_an_alarm_are_not_its_members() {
+    use super::node_management::{add_one, expanded, object, refer, reference};
+    use schema::ids::reference_type_ids as r;
+    let mut server = Server::with(|config| config.node_management = true);
+    add(&server, variable(1, BuiltInType::Double, 20.0));
+    server.space.add_condition(level(1), server.now.utc).unwrap();
+    let mut client = server.session();
+    let (levels, width) = (5, 20);
+    let id = |level: usize, at: usize| NodeId::string(1, format!("{level}.{at}"));
+    for level in 0..levels {
+        for at in 0..width {
+            let parent = if level == 0 { alarm(1) } else { id(level - 1, at) };
+            let item = schema::AddNodesItem {
+                parent_node_id: expanded(parent),
+                reference_type_id: r::HAS_COMPONENT.into(),
+                ..object(id(level, at), &format!("{at}"))
+            };
+            assert_eq!(add_one(&mut client, &mut server, item).status_code, StatusCode::GOOD);
+        }
+    }
+    for level in 1..levels {
+        for (from, to) in
+            (0..width * width).map(|at| (at / width, at % width)).filter(|(from, to)| from != to)
+        {
+            let item = reference(id(level - 1, from), r::HAS_COMPONENT, id(level, to));
+            assert_eq!(refer(&mut client, &mut server, item), StatusCode::GOOD);
+        }
+    }
+    let nodes = server.space.node_count();
+    let members = server.space.members_of(&alarm(1));
+    assert!(members.len() < 100, "3 200 000 paths: {}", members.len());
+    server.space.redefine_condition(level(1), server.now.utc).unwrap();
+    assert_eq!(server.space.node_count(), nodes);
+    assert_eq!(member(&server, "HighLimit"), Some(80.0.into()));
 }

@@ -2,7 +2,9 @@
 
 use super::node_management::{add_one, browse, delete, double, expanded, object, refer, reference, server};
 use super::*;
+use crate::space::NodeError;
 use crate::space::import::Importer;
+use crate::space::instance::{Walk, apply_interface, coverage};
 use schema::{AddNodesItem, BrowseDirection, NodeClass};
 use taktwerk_schema::ids::{data_type_ids, object_ids, object_type_ids, reference_type_ids as r};
 use taktwerk_types::{QualifiedName, Variant};
@@ -246,4 +248,92 @@ fn an_add_in_has_the_default_name_of_its_type() {
     assert_eq!(add(&mut server, "L", &of_variable), StatusCode::BAD_REFERENCE_NOT_ALLOWED);
     let locked = server.space.variable(&NodeId::string(1, "a3/Locked")).unwrap().get().value;
     assert_eq!(locked.unwrap_or_default(), Variant::Empty);
+}
+
+/// Two Objects for each of eight names. Each Object has a child of each name, and each child can be a member that has all of
+/// them as members.
+#[test]
+fn members_that_many_paths_lead_to_are_compared_once_and_counted() {
+    for rule in [object_ids::MODELLING_RULE_OPTIONAL, object_ids::MODELLING_RULE_MANDATORY] {
+        let mut server = server();
+        let mut client = server.session();
+        let id = |name: &str| NodeId::string(1, name);
+        let mut add = |client: &mut Client, item| {
+            assert_eq!(add_one(client, &mut server, item).status_code, StatusCode::GOOD);
+        };
+        let kind = |name: &str, supertype: u32| AddNodesItem {
+            parent_node_id: expanded(supertype),
+            reference_type_id: r::HAS_SUBTYPE.into(),
+            node_class: NodeClass::OBJECT_TYPE,
+            type_definition: Default::default(),
+            ..object(id(name), name)
+        };
+        let part = |parent: &str, name: &str, kind: &str| AddNodesItem {
+            parent_node_id: expanded(id(parent)),
+            reference_type_id: r::HAS_COMPONENT.into(),
+            type_definition: expanded(id(kind)),
+            ..object(id(&format!("{parent}/{name}")), name)
+        };
+        add(&mut client, kind("T", object_type_ids::BASE_OBJECT_TYPE));
+        add(&mut client, kind("Leaf", object_type_ids::BASE_OBJECT_TYPE));
+        add(&mut client, kind("I", object_type_ids::BASE_INTERFACE_TYPE));
+        let names: Vec<String> = (0..8).map(|at| format!("a{at}")).collect();
+        add(&mut client, part("I", "a0", "T"));
+        add(&mut client, part("I", "leaf", "Leaf"));
+        for name in &names {
+            add(&mut client, part("T", name, "T"));
+        }
+        for folder in ["F", "G"] {
+            add(&mut client, object(id(folder), folder));
+            for name in &names {
+                add(&mut client, part(folder, name, "Leaf"));
+            }
+        }
+        let mut refer = |source: String, kind: u32, target: NodeId| {
+            assert_eq!(
+                refer(&mut client, &mut server, reference(id(&source), kind, target)),
+                StatusCode::GOOD
+            );
+        };
+        for name in &names {
+            refer(format!("T/{name}"), r::HAS_MODELLING_RULE, rule.into());
+            for (folder, other) in [("F", "G"), ("G", "F")] {
+                for target in &names {
+                    let target_folder = if name == target { other } else { folder };
+                    refer(format!("{folder}/{name}"), r::ORGANIZES, id(&format!("{target_folder}/{target}")));
+                }
+            }
+        }
+        refer("I/a0".to_owned(), r::HAS_MODELLING_RULE, rule.into());
+        refer("I/leaf".to_owned(), r::HAS_MODELLING_RULE, object_ids::MODELLING_RULE_MANDATORY.into());
+        let count = server.space.node_count();
+        server.shard.take_work();
+        let item = reference(id("G/a0"), r::HAS_INTERFACE, id("I"));
+        assert_eq!(super::node_management::refer(&mut client, &mut server, item), StatusCode::GOOD);
+        assert_eq!(server.space.node_count(), count + 1, "the leaf");
+        let units = server.shard.take_work().units;
+        assert!((200..20_000).contains(&units), "{units}");
+    }
+}
+
+#[test]
+fn the_members_that_one_operation_looks_at_are_limited() {
+    let mut server = loaded();
+    let mut client = server.session();
+    let id = NodeId::string(1, "o");
+    add_one(&mut client, &mut server, object(id.clone(), "Object"));
+    let count = server.space.node_count();
+    let now = server.now.utc;
+    let mut nodes = server.space.write();
+    let (object, interface) = (nodes.find(&id).unwrap(), nodes.find(&model(6)).unwrap());
+    let mut walk = Walk::of_client();
+    coverage(&mut nodes, object, interface, &mut walk).unwrap();
+    let needed = walk.looked_at();
+    let too_large = NodeError::InstanceTooLarge(needed - 1);
+    let mut less = Walk::up_to(needed - 1);
+    assert_eq!(coverage(&mut nodes, object, interface, &mut less).unwrap_err(), too_large);
+    // What one operation knows already is not looked at again, but counted.
+    assert_eq!(apply_interface(&mut nodes, object, interface, &mut less, now), Err(too_large));
+    drop(nodes);
+    assert_eq!(server.space.node_count(), count, "nothing remains");
 }

@@ -13,7 +13,7 @@ use crate::audit::AuditItem;
 use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::space::build::{Under, add_instance, add_under};
-use crate::space::instance::{default_name, has_mandatory_members};
+use crate::space::instance::{Walk, Wanted, default_name, has_mandatory_members};
 use crate::space::nodes::Nodes;
 use crate::space::{NodeError, NodeIx};
 use crate::work::unit;
@@ -49,10 +49,11 @@ pub(in super::super) fn work(
         let before = list.body.remaining();
         let item = AddNodesItem::decode(&mut list.body)?;
         let noted = cx.audit.notes_updates().then(|| AuditItem::of_node(&item));
+        let mut walk = Walk::of_client();
         let (added, count) = {
             let mut nodes = space.write();
             let before = nodes.additions();
-            let added = add(&mut nodes, &caller.decisions, item, &mut plain_type, cx.now.utc);
+            let added = add(&mut nodes, &caller.decisions, item, &mut plain_type, (&mut walk, cx.now.utc));
             (added, nodes.additions() - before)
         };
         let (status, id) = match added {
@@ -64,7 +65,10 @@ pub(in super::super) fn work(
         if let Some(item) = noted {
             note(cx, caller, request, status, id, || item);
         }
-        list.done(unit::NODE * count.max(1) as i64, before - list.body.remaining());
+        list.done(
+            unit::NODE * count.max(1) as i64 + unit::skimmed(walk.looked_at()),
+            before - list.body.remaining(),
+        );
         cx.shared.space().yield_to_readers();
     }
     space.raise_model_changes(cx.now.utc);
@@ -77,7 +81,7 @@ fn add(
     decisions: &Decisions,
     item: AddNodesItem,
     plain_type: &mut Option<NodeIx>,
-    now: UtcTime,
+    (walk, now): (&mut Walk, UtcTime),
 ) -> Result<NodeId, StatusCode> {
     let class = item.node_class;
     // The parent of a new node must exist on this server.
@@ -138,17 +142,20 @@ fn add(
         type_definition: type_definition.map(|_| &type_id),
     };
     let status = |error: NodeError| error.status();
-    match type_definition {
-        Some(kind) if *plain_type != Some(kind) && has_mandatory_members(nodes, kind) => {
-            add_instance(nodes, spec, under, &[], owner.as_ref(), now).map_err(status)?;
-            Ok(id)
+    let has_members = match type_definition {
+        Some(kind) if *plain_type != Some(kind) => {
+            has_mandatory_members(nodes, kind, walk).map_err(status)?
         }
-        _ => {
-            *plain_type = type_definition;
-            add_under(nodes, spec, under, owner.as_ref(), now).map_err(status)?;
-            Ok(id)
-        }
+        _ => false,
+    };
+    if has_members {
+        let wanted = Wanted { optional: &[], owner: owner.as_ref(), now };
+        add_instance(nodes, spec, under, wanted, walk).map_err(status)?;
+    } else {
+        *plain_type = type_definition;
+        add_under(nodes, spec, under, owner.as_ref(), now).map_err(status)?;
     }
+    Ok(id)
 }
 
 /// The id of a new node: the requested one, or one chosen by the server in the requested namespace or that of the

@@ -11,7 +11,7 @@ use crate::audit::AuditItem;
 use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::space::NodeIx;
-use crate::space::instance::{Coverage, apply_interface, coverage, is_interface};
+use crate::space::instance::{Coverage, Walk, apply_interface, coverage, is_interface};
 use crate::space::nodes::Nodes;
 use crate::work::unit;
 use taktwerk_schema::ids::reference_type_ids as r;
@@ -39,16 +39,20 @@ pub(in super::super) fn work(
     while list.goes_on(reply)? {
         let before = list.body.remaining();
         let item = AddReferencesItem::decode(&mut list.body)?;
+        let mut walk = Walk::of_client();
         let (status, count) = {
             let mut nodes = space.write();
             let before = nodes.additions();
-            let added = add(&mut nodes, &caller.decisions, &item, own_uri, cx.now.utc);
+            let added = add(&mut nodes, &caller.decisions, &item, own_uri, (&mut walk, cx.now.utc));
             (added.err().unwrap_or(StatusCode::GOOD), nodes.additions() - before)
         };
         status.encode(reply.out());
         let source = item.source_node_id.clone();
         note(cx, caller, request, status, source, || AuditItem::AddReference(Box::new(item)));
-        list.done(unit::NODE * (1 + count as i64), before - list.body.remaining());
+        list.done(
+            unit::NODE * (1 + count as i64) + unit::skimmed(walk.looked_at()),
+            before - list.body.remaining(),
+        );
         cx.shared.space().yield_to_readers();
     }
     space.raise_model_changes(cx.now.utc);
@@ -61,7 +65,7 @@ fn add(
     decisions: &Decisions,
     item: &AddReferencesItem,
     own_uri: &str,
-    now: UtcTime,
+    (walk, now): (&mut Walk, UtcTime),
 ) -> Result<(), StatusCode> {
     let source =
         known(nodes, decisions, &item.source_node_id).ok_or(StatusCode::BAD_SOURCE_NODE_ID_INVALID)?;
@@ -118,7 +122,7 @@ fn add(
             return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED);
         }
         if from_class == NodeClass::OBJECT {
-            apply(nodes, decisions, from, to, now)?;
+            apply(nodes, decisions, (from, to), walk, now)?;
         }
     }
     nodes.add_client_reference(from, kind, to).map_err(|error| error.status())
@@ -128,11 +132,11 @@ fn add(
 fn apply(
     nodes: &mut Nodes,
     decisions: &Decisions,
-    object: NodeIx,
-    interface: NodeIx,
+    (object, interface): (NodeIx, NodeIx),
+    walk: &mut Walk,
     now: UtcTime,
 ) -> Result<(), StatusCode> {
-    match coverage(nodes, object, interface) {
+    match coverage(nodes, object, interface, walk).map_err(|error| error.status())? {
         Coverage::Complete => return Ok(()),
         Coverage::Collision => return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED),
         Coverage::Incomplete => {}
@@ -142,6 +146,5 @@ fn apply(
     if !decisions.of_set(nodes.access().silent(namespace)).contains(PermissionType::ADD_NODE) {
         return Err(StatusCode::BAD_USER_ACCESS_DENIED);
     }
-    let owner = nodes.added_account();
-    apply_interface(nodes, object, interface, owner.as_ref(), now).map_err(|error| error.status())
+    apply_interface(nodes, object, interface, walk, now).map_err(|error| error.status())
 }

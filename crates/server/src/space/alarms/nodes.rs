@@ -8,9 +8,9 @@ use crate::callback::{CallContext, MethodCall, MethodHandler};
 use crate::event::FieldName;
 use crate::event::filter::Types;
 use crate::space::build::Under;
-use crate::space::instance::{Wanted, complete};
+use crate::space::instance::{Walk, Wanted, complete};
 use crate::space::{AddressSpace, NodeError, NodeIx, NodeSpec, VariableHandle};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
@@ -73,7 +73,7 @@ fn is_answered(path: &str) -> bool {
     name == GROUP_MEMBERSHIPS || Method::from_name(name).is_some()
 }
 
-/// Maximum depth of members in an instance; protects against cycles.
+/// Maximum depth of members in an instance.
 const DEPTH_MAX: usize = 5;
 
 impl AddressSpace {
@@ -115,23 +115,30 @@ impl AddressSpace {
         Ok(true)
     }
 
-    /// The members of an instance, by paths in the format of [`FieldName`].
-    fn members_of(&self, id: &NodeId) -> Vec<(String, NodeId)> {
+    /// The members of an instance, by paths in the format of [`FieldName`]. Of several paths to a node, the shortest one
+    /// counts. Nodes that clients added are not members of the application's instances.
+    pub(crate) fn members_of(&self, id: &NodeId) -> Vec<(String, NodeId)> {
         let nodes = self.read();
         let aggregates = NodeIx::ns0(reference_type_ids::AGGREGATES);
         let mut found = Vec::new();
-        let mut next: Vec<(String, NodeIx, usize)> =
-            nodes.resolve(id.as_ref()).into_iter().map(|ix| (String::new(), ix, 0)).collect();
-        while let Some((path, ix, depth)) = next.pop() {
+        let Some(root) = nodes.resolve(id.as_ref()) else { return found };
+        let is_of_client = nodes.is_added(root);
+        let mut seen = BTreeSet::from([root]);
+        let mut next = VecDeque::from([(String::new(), root, 0)]);
+        while let Some((path, ix, depth)) = next.pop_front() {
             if depth < DEPTH_MAX {
                 nodes.references(ix, |reference| {
-                    if reference.is_forward && nodes.is_subtype(reference.reference_type, aggregates) {
+                    if reference.is_forward
+                        && nodes.is_subtype(reference.reference_type, aggregates)
+                        && (is_of_client || !nodes.is_added(reference.target))
+                        && seen.insert(reference.target)
+                    {
                         if let Some(view) = nodes.view(reference.target) {
                             // With its namespace: a type may add a member with the name of a standard one.
                             let name = view.browse_name();
                             let path =
                                 if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
-                            next.push((path, reference.target, depth + 1));
+                            next.push_back((path, reference.target, depth + 1));
                         }
                     }
                     true
@@ -176,7 +183,8 @@ impl AddressSpace {
         let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
         let mut nodes = self.write();
         let (instance, kind) = (nodes.find(&spec.id)?, nodes.find(&spec.type_id())?);
-        let count = complete(&mut nodes, instance, kind, Wanted { optional: &optional, owner: None }, now)?;
+        let wanted = Wanted { optional: &optional, owner: None, now };
+        let count = complete(&mut nodes, instance, kind, wanted, &mut Walk::unlimited())?;
         drop(nodes);
         if count > 0 {
             self.raise_model_changes(now);

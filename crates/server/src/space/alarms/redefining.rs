@@ -3,6 +3,7 @@
 use super::condition::Condition;
 use super::error::AlarmError;
 use super::registry::Inner;
+use super::saved::Saved;
 use crate::alarm::ConditionSpec;
 use crate::alarm::machine::Notes;
 use crate::space::store::SlotHandle;
@@ -14,7 +15,7 @@ impl AddressSpace {
     /// Replaces the definition of the condition with this id, and evaluates it at once.
     ///
     /// The condition keeps what operators did: acknowledgement, comment, shelving, suppression and branches. If
-    /// operators see it (Retain), an event reports the new definition. A condition with another type, source, input,
+    /// operators see it or have seen it (Retain), an event reports the new definition. A condition with another type, source, input,
     /// name or place is removed and added again, with a new state and without its groups.
     ///
     /// # Errors
@@ -22,17 +23,26 @@ impl AddressSpace {
     pub fn redefine_condition(&self, mut spec: ConditionSpec, now: UtcTime) -> Result<(), AlarmError> {
         let unknown = || AlarmError::Node(NodeError::Unknown(spec.id.clone()));
         let alarms = Arc::clone(self.alarms().ok_or_else(unknown)?);
-        let old = {
+        let (old, state) = {
             let inner = alarms.lock();
-            inner.condition_with(&spec.id).map(Condition::definition).ok_or_else(unknown)?
+            let condition = inner.condition_with(&spec.id).ok_or_else(unknown)?;
+            (condition.definition(), Saved::of(condition))
         };
         self.check_condition(&mut spec)?;
         self.watched_slot(spec.input.as_ref())?;
         let target = self.watched_slot(spec.target.as_ref())?;
         self.name_source(&mut spec);
         if !is_same(&old, &spec) {
+            self.check_place(&old, &spec)?;
             self.remove_condition(&spec.id, now);
-            return self.add_condition(spec, now);
+            let added = self.add_condition(spec, now);
+            if added.is_err() {
+                // For example, the table of nodes is full. Its nodes were there before.
+                let key = self.node_key(&old.id).to_string();
+                alarms.lock().saved.insert(key, state);
+                let _ = self.add_condition(old, now);
+            }
+            return added;
         }
         // Without the lock of the conditions, because it locks the nodes.
         if spec.is_shown && !spec.is_bound {
@@ -55,6 +65,22 @@ impl AddressSpace {
         inner.tell(self, number, notes, now);
         inner.arm(number, now);
         alarms.count(true);
+        Ok(())
+    }
+
+    /// Whether the nodes of a condition can be added where its new definition says, after the present ones were removed.
+    fn check_place(&self, old: &ConditionSpec, new: &ConditionSpec) -> Result<(), NodeError> {
+        if !new.is_shown {
+            return Ok(());
+        }
+        let nodes = self.read();
+        for id in core::iter::once(&new.source).chain(&new.parent) {
+            nodes.find(id)?;
+        }
+        let has_own_nodes = old.is_shown && !old.is_bound;
+        if !new.is_bound && !has_own_nodes && nodes.resolve(new.id.as_ref()).is_some() {
+            return Err(NodeError::IdExists(new.id.clone()));
+        }
         Ok(())
     }
 }
@@ -99,6 +125,7 @@ impl Condition {
 
     /// Takes over a definition for the same type, source and input.
     fn redefine(&mut self, mut spec: ConditionSpec, now: UtcTime) -> Notes {
+        let was_seen = self.machine.state().retain();
         let own = core::mem::take(&mut spec.own);
         self.own = (!own.is_empty()).then(|| Arc::new(own));
         let mut notes = self.machine.redefine(spec.rules.clone(), now);
@@ -113,7 +140,7 @@ impl Condition {
             notes.extend(self.look(now));
         }
         let state = self.machine.state();
-        if notes.iter().all(|note| note.branch.is_some()) && state.retain() {
+        if notes.iter().all(|note| note.branch.is_some()) && (was_seen || state.retain()) {
             let (severity, message) = (state.severity, state.message.clone());
             notes.extend(self.machine.restated(severity, &message, now));
         }

@@ -6,6 +6,7 @@ use crate::history::aggregate::Configuration;
 use crate::node_ix::NodeIx;
 use crate::space::build::{Under, add_instance, add_under};
 use crate::space::error::NodeError;
+use crate::space::instance::{Walk, Wanted};
 use crate::space::nodes::Nodes;
 use crate::space::spec::NodeSpec;
 use crate::space::view::attribute;
@@ -98,7 +99,8 @@ impl Nodes {
             type_definition: Some(&object_type_ids::HISTORICAL_DATA_CONFIGURATION_TYPE.into()),
         };
         let optional: Vec<&str> = values.iter().map(|(path, _)| *path).collect();
-        for (path, _, ix) in add_instance(self, spec, under, &optional, None, now)? {
+        let wanted = Wanted { optional: &optional, owner: None, now };
+        for (path, _, ix) in add_instance(self, spec, under, wanted, &mut Walk::unlimited())? {
             let value = values.iter().find(|(name, _)| *name == path);
             if let (Some((_, value)), Some(slot)) = (value, self.slot_handle(ix)) {
                 slot.set(value.clone(), StatusCode::GOOD, now, now);
@@ -146,7 +148,8 @@ impl Nodes {
             type_definition: Some(&object_type_ids::HISTORICAL_EVENT_CONFIGURATION_TYPE.into()),
         };
         let organizes = NodeIx::ns0(reference_type_ids::ORGANIZES);
-        for (path, _, ix) in add_instance(self, spec, under, &[], None, now)? {
+        let wanted = Wanted { optional: &[], owner: None, now };
+        for (path, _, ix) in add_instance(self, spec, under, wanted, &mut Walk::unlimited())? {
             if path == "EventTypes" {
                 // Events of all types are recorded.
                 self.add_reference(ix, organizes, NodeIx::ns0(object_type_ids::BASE_EVENT_TYPE), false)?;

@@ -73,6 +73,12 @@ impl Server {
         String::from_utf8(output.stdout).unwrap().lines().skip(1).map(str::to_owned).collect()
     }
 
+    /// Sends SIGTERM.
+    fn terminate(&self) {
+        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
     /// Sets or removes the limit of file sizes for the server.
     fn limit_files(&self, bytes: Option<u64>) {
         use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -217,21 +223,41 @@ fn a_locked_file_delays_no_reader_and_no_stop() {
         let waiting = server.wait_for(before.len() + 5);
         assert_eq!(waiting[..before.len()], before);
         assert!(locked.elapsed() > Duration::from_secs(2), "the file was not locked");
-        let pid = rustix::process::Pid::from_raw(server.child.id().try_into().unwrap()).unwrap();
         for _ in 0..signals {
-            rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+            server.terminate();
             std::thread::sleep(Duration::from_millis(300));
         }
         let asked = Instant::now();
         let status = server.child.wait().unwrap();
         // The time of TimeoutStopSec in the package's service.
         assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+        assert!(signals == 2 || asked.elapsed() > Duration::from_secs(9), "{:?}", asked.elapsed());
         assert_eq!(status.code(), Some(if signals == 1 { 6 } else { 130 }));
         std::thread::sleep(Duration::from_millis(300));
         let told = log.lock().unwrap().clone();
         assert!(told.contains("of the history could not be stored and are lost"), "{told}");
         other.execute_batch("ROLLBACK").unwrap();
     }
+}
+
+/// The server waits ten seconds for the file, and one attempt takes two.
+#[test]
+fn nothing_is_lost_if_a_locked_file_is_free_while_the_server_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut server, log) = Server::start_with_log(folder.path());
+    let before = server.wait_for(3);
+    let other = rusqlite::Connection::open(folder.path().join("history.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let waiting = server.wait_for(before.len() + 3);
+    server.terminate();
+    std::thread::sleep(Duration::from_secs(5));
+    other.execute_batch("ROLLBACK").unwrap();
+    let status = server.child.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{}", log.lock().unwrap());
+    let server = Server::start(folder.path());
+    let after = server.wait_for(waiting.len());
+    assert_eq!(after[..waiting.len()], waiting);
+    assert!(!after.iter().any(|line| line.ends_with("BadDataLost")), "{after:?}");
 }
 
 #[test]

@@ -460,6 +460,15 @@ impl Destinations {
     pub fn views(&self) -> Vec<DestinationView> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).iter().map(Destination::view).collect()
     }
+
+    /// Writes collected values to the queues, for a process that ends while the [`Gateway`] cannot be dropped. Blocks.
+    pub fn flush(&self) {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for destination in all {
+            let rest = destination.flush();
+            destination.lose(&rest);
+        }
+    }
 }
 
 /// The current state of a source.

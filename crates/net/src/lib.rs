@@ -39,6 +39,6 @@ mod workers;
 
 pub use entropy::OsEntropy;
 pub use error::{BindError, StartError};
-pub use server::{AuditSink, RunningServer, ServerOptions, TurnTimes, Turns};
+pub use server::{AuditSink, RunningServer, ServerOptions, Stopper, TurnTimes, Turns};
 pub use socket::{Listener, SocketOptions};
 pub use wake::Waker;

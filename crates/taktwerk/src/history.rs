@@ -34,8 +34,9 @@ mod priority;
 mod queue;
 mod recorder;
 mod waiting;
+mod worker;
 
 pub use counters::RecorderCounters;
 pub use opener::HistoryOpener;
-pub(crate) use recorder::{QUEUE_LEN, RecorderThread};
+pub(crate) use recorder::{QUEUE_LEN, RecorderThread, Recording};
 pub(crate) use waiting::WaitingStore;

@@ -39,13 +39,15 @@ pub(crate) fn missing_files(file: &ConfigFile) -> Vec<String> {
     imp::missing_files(file)
 }
 
-pub(super) use imp::{Prepared, Started, prepare, rehearse};
+pub(super) use imp::{Prepared, Queues, Started, prepare, rehearse};
 
 #[cfg(feature = "gateway")]
 mod imp {
     use super::{Changed, ConfigFile, Failure, NamedFile, RunningServer, Server};
     use crate::serve::profile::Others;
     use crate::serve::reference::References;
+    /// The queues of destinations.
+    pub(crate) use taktwerk_gateway::Destinations as Queues;
     use taktwerk_gateway::configuration::references;
     use taktwerk_gateway::{Changes, Gateway, GatewayConfig, GatewayError, LeftQueue, PreparedGateway};
     use taktwerk_types::ExpandedNodeId;
@@ -65,6 +67,11 @@ mod imp {
         #[cfg(feature = "web")]
         pub(crate) fn is_there(&self) -> bool {
             self.0.is_some()
+        }
+
+        /// The queues of the destinations.
+        pub(crate) fn queues(&self) -> Queues {
+            self.0.as_ref().map(Gateway::destinations).unwrap_or_default()
         }
 
         /// Shows the processes of sources that are programs.
@@ -531,7 +538,19 @@ mod imp {
 
     pub(crate) struct Newer;
 
+    /// Without the feature, no queues exist.
+    #[derive(Clone, Default)]
+    pub(crate) struct Queues;
+
+    impl Queues {
+        pub(crate) fn flush(&self) {}
+    }
+
     impl Started {
+        pub(crate) fn queues(&self) -> Queues {
+            Queues
+        }
+
         pub(crate) fn show_processes(&self, _: &crate::serve::profile::Others) {}
 
         #[cfg(feature = "web")]

@@ -4,6 +4,7 @@ mod alarms;
 mod configured;
 pub(crate) mod control;
 mod durable;
+mod ending;
 mod files;
 pub(crate) mod gateway;
 mod headroom;
@@ -39,6 +40,7 @@ use crate::span;
 use crate::tell::StandardError;
 use clap::Args;
 use configured::Configured;
+use ending::Ending;
 use load::SignalValues;
 use reference::References;
 use reload::Reload;
@@ -338,8 +340,8 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     }
     let recorder = running.recorder().map(Arc::clone);
     if let Some(recorder) = recorder.clone() {
-        interrupt
-            .say_at_end(move || history::unstored(recorder.waiting() + recorder.waiting_events(), &recorder));
+        let stopper = running.stopper();
+        interrupt.say_at_end(move || history::unstored(stopper.unstored_history(), &recorder));
     }
     let mut gateway = gateway.start()?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
@@ -382,6 +384,8 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         watch_stdin(Arc::clone(&end))?;
     }
     gateway.show_processes(&others);
+    let ending = Ending::watch(interrupt, &end, running.stopper(), recorder.clone())?;
+    ending.keep(gateway.queues());
     while !interrupt.asked() && !end.load(Ordering::Relaxed) {
         // Signals end the sleep early only in the main thread, which this is; 100 ms is soon enough for the rest.
         std::thread::sleep(Duration::from_millis(100));
@@ -404,6 +408,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
                     &mut dashboard,
                 );
                 gateway.show_processes(&others);
+                ending.keep(gateway.queues());
             }
         }
     }
@@ -419,6 +424,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     #[cfg(feature = "web")]
     drop(otlp);
     drop(pubsub);
+    ending.claim();
     running.stop(GRACE);
     match recorder.and_then(|recorder| history::unstored(recorder.lost_at_stop(), &recorder)) {
         Some(lost) => Err(Failure::Environment(lost)),

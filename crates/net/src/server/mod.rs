@@ -25,7 +25,7 @@ mod turn_times;
 
 pub use audit::AuditSink;
 pub use options::ServerOptions;
-pub use running::RunningServer;
+pub use running::{RunningServer, Stopper};
 pub use turn_times::{TurnTimes, Turns};
 
 use crate::affinity::pin_current_thread;

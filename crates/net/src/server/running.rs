@@ -1,7 +1,8 @@
 //! A running server.
 
+use super::mailbox::{Mail, Mailbox};
 use super::{ServerOptions, Threads};
-use crate::clock::wall;
+use crate::clock::{monotonic, wall};
 use crate::entropy::OsEntropy;
 use crate::error::StartError;
 use crate::socket::Listener;
@@ -28,6 +29,34 @@ pub struct RunningServer {
     threads: Threads<Shard>,
     shared: Arc<ServerShared>,
     _sources: RunningSources,
+}
+
+/// Stops a server from any thread, also while the thread that owns the server is blocked.
+#[derive(Clone)]
+pub struct Stopper {
+    mailboxes: Arc<[Arc<Mailbox<Shard>>]>,
+    shared: Arc<ServerShared>,
+}
+
+impl core::fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Stopper").finish_non_exhaustive()
+    }
+}
+
+impl Stopper {
+    /// As [`RunningServer::stop`], but does not wait for the end.
+    pub fn stop(&self, grace: Duration) {
+        self.shared.change_state(ServerState::SHUTDOWN, wall());
+        let at = monotonic() + grace;
+        self.mailboxes.iter().for_each(|mailbox| mailbox.post(Mail::Stop(at)));
+    }
+
+    /// Number of open connections.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.mailboxes.iter().map(|mailbox| mailbox.connections()).sum()
+    }
 }
 
 /// The application's sources, which are polled as long as the server runs.
@@ -107,6 +136,12 @@ impl RunningServer {
         // Before any shard ends its sessions, so that the clients of all shards are notified.
         self.shared.change_state(ServerState::SHUTDOWN, wall());
         self.threads.stop(grace);
+    }
+
+    /// A handle that stops the server from any thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper { mailboxes: Arc::clone(&self.threads.mailboxes), shared: Arc::clone(&self.shared) }
     }
 
     /// Whether the server has ended by itself: epoll failed, or a shard panicked. The log says which. Start a new

@@ -42,6 +42,8 @@ struct ShardEvents {
     bytes: AtomicUsize,
     /// The number of the newest lost event plus one; 0: none.
     lost: AtomicU64,
+    /// How many events were lost.
+    lost_count: AtomicU64,
     /// The ring is half full, and the shard was woken.
     pressed: AtomicBool,
 }
@@ -84,6 +86,7 @@ impl EventBus {
             ring: ArrayQueue::new(RING_LEN),
             bytes: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
+            lost_count: AtomicU64::new(0),
             pressed: AtomicBool::new(false),
         });
         Self {
@@ -185,6 +188,7 @@ impl EventBus {
             }
             let pushed = shard.push(Handed { number: number_of_event, event: Arc::clone(event) });
             if let Err(lost) = pushed {
+                shard.lost_count.fetch_add(1, Ordering::AcqRel);
                 shard.lost.fetch_max(lost + 1, Ordering::AcqRel);
             }
             let is_pressed = pushed.is_err() || shard.is_half_full();
@@ -219,6 +223,11 @@ impl EventBus {
             return None;
         }
         lost.swap(0, Ordering::AcqRel).checked_sub(1)
+    }
+
+    /// How many events for a shard were lost so far.
+    pub(crate) fn lost_count(&self, shard: usize) -> u64 {
+        self.shards.get(shard).map_or(0, |shard| shard.lost_count.load(Ordering::Acquire))
     }
 }
 

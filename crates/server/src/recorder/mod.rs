@@ -90,10 +90,10 @@ impl Recorder {
         self.watched.len()
     }
 
-    /// Number of writes that came too fast and were not recorded.
+    /// Number of writes and events that came too fast and were not recorded.
     #[must_use]
-    pub const fn lost(&self) -> u64 {
-        self.lost
+    pub fn lost(&self) -> u64 {
+        self.lost + self.space.events().lost_count(self.shard)
     }
 
     /// Appends everything written since the last call. `now` replaces missing times. Returns how many values were

@@ -1,10 +1,12 @@
 //! Recording of writes.
 
 use super::*;
+use crate::event::NewEvent;
+use crate::event::bus::RING_LEN;
 use crate::history::{HistoryStore, MemoryStore};
 use crate::space::NodeSpec;
 use crate::space::build::Under;
-use taktwerk_schema::ids::{object_ids, reference_type_ids};
+use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
 use taktwerk_types::{NodeId, QualifiedName};
 
 fn space(queue: usize) -> Arc<AddressSpace> {
@@ -162,6 +164,22 @@ fn writes_beyond_the_queue_are_counted_and_marked() {
     assert_eq!(marks.len(), 1);
     let recorded = found.len() - 1;
     assert_eq!(recorder.lost() as usize + recorded, 20);
+}
+
+#[test]
+fn events_beyond_the_ring_are_counted() {
+    let space = space(4);
+    let mut recorder = Recorder::new(&space).unwrap();
+    space.set_history_store(Arc::new(MemoryStore::new(10)));
+    space.historize_events(false, time(1)).unwrap();
+    let raised = RING_LEN + 7;
+    for _ in 0..raised {
+        let event = NewEvent::new(object_type_ids::BASE_EVENT_TYPE, object_ids::SERVER.into());
+        space.raise(event, time(1)).unwrap();
+    }
+    let (_, events) = recorder.take_events(time(2)).unwrap();
+    assert_eq!(events.len() as u64 - 1 + recorder.lost(), raised as u64, "one event tells of the lost ones");
+    assert!(recorder.lost() > 0);
 }
 
 /// Values overwritten during a take are neither lost nor recorded twice nor reordered.

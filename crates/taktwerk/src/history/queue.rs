@@ -5,23 +5,37 @@ use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
+use taktwerk_schema::ids::object_type_ids;
 use taktwerk_server::account::HeapSize;
+use taktwerk_types::{StatusCode, Variant};
 
 /// An element of a queue.
 pub(super) trait Unstored {
     /// Its texts and arrays, in bytes.
     fn heap(&self) -> usize;
+
+    /// Whether it only tells that others were lost. Such elements are stored, but not counted: the lost ones are.
+    fn is_mark(&self) -> bool;
 }
 
 impl Unstored for (NodeKey, HistoryValue) {
     fn heap(&self) -> usize {
         self.1.heap_size()
     }
+
+    fn is_mark(&self) -> bool {
+        self.1.status == StatusCode::BAD_DATA_LOST && self.1.value == Variant::Empty
+    }
 }
 
 impl Unstored for StoredEvent {
     fn heap(&self) -> usize {
         self.heap_size()
+    }
+
+    fn is_mark(&self) -> bool {
+        matches!(self.field("EventType"), Some(Variant::NodeId(id))
+            if id.ns0() == Some(object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE))
     }
 }
 
@@ -34,6 +48,8 @@ const BLOCK_HEAP: usize = 32 << 20;
 pub(super) struct Block<T> {
     all: Vec<T>,
     heap: usize,
+    /// How many of them are marks.
+    marks: usize,
 }
 
 impl<T: Unstored> Block<T> {
@@ -52,10 +68,11 @@ impl<T: Unstored> Block<T> {
             let heap = one.heap();
             if !blocks.last().is_some_and(|block| block.has_room_for(1, heap)) {
                 let all = Vec::with_capacity(count.saturating_sub(at).min(BLOCK_LEN));
-                blocks.push(Self { all, heap: 0 });
+                blocks.push(Self { all, heap: 0, marks: 0 });
             }
             if let Some(block) = blocks.last_mut() {
                 block.heap += heap;
+                block.marks += usize::from(one.is_mark());
                 block.all.push(one);
             }
         }
@@ -68,13 +85,15 @@ impl<T: Unstored> Block<T> {
 pub(super) struct Queue<T> {
     /// Given to the store, which has not answered yet. They are older than the others.
     given: Arc<Vec<T>>,
-    /// When, and how many bytes of texts and arrays they have.
+    /// When, how many bytes of texts and arrays they have, and how many are marks.
     given_at: Option<Instant>,
     given_heap: usize,
+    given_marks: usize,
     rest: VecDeque<Block<T>>,
-    /// The number of all elements, and their bytes of texts and arrays.
+    /// The number of all elements, their bytes of texts and arrays, and the number of marks.
     len: usize,
     heap: usize,
+    marks: usize,
     /// Since when the oldest one waits.
     since: Option<Instant>,
     /// Since when those wait at most that came later, and the number of the first one.
@@ -94,9 +113,11 @@ impl<T> Default for Queue<T> {
             given: Arc::default(),
             given_at: None,
             given_heap: 0,
+            given_marks: 0,
             rest: VecDeque::new(),
             len: 0,
             heap: 0,
+            marks: 0,
             since: None,
             later: None,
             is_failing: false,
@@ -113,9 +134,11 @@ impl<T: Unstored> Queue<T> {
         for mut block in blocks {
             self.len += block.all.len();
             self.heap += block.heap;
+            self.marks += block.marks;
             match self.rest.back_mut().filter(|last| last.has_room_for(block.all.len(), block.heap)) {
                 Some(last) => {
                     last.heap += block.heap;
+                    last.marks += block.marks;
                     last.all.append(&mut block.all);
                 }
                 None => self.rest.push_back(block),
@@ -124,8 +147,14 @@ impl<T: Unstored> Queue<T> {
         }
     }
 
+    /// The number of elements with marks.
     pub(super) const fn len(&self) -> usize {
         self.len
+    }
+
+    /// The number of elements without marks.
+    pub(super) const fn count(&self) -> usize {
+        self.len - self.marks
     }
 
     /// When elements were given to the store, which has not answered yet.
@@ -188,16 +217,18 @@ impl<T: Unstored> Queue<T> {
         if !at_once && self.not_before.is_some_and(|until| now < until) {
             return None;
         }
-        let Block { all, heap } = self.rest.pop_front()?;
+        let Block { all, heap, marks } = self.rest.pop_front()?;
         self.given = Arc::new(all);
-        (self.given_at, self.given_heap) = (Some(now), heap);
+        (self.given_at, self.given_heap, self.given_marks) = (Some(now), heap, marks);
         self.later.get_or_insert((self.gone + self.len, now));
         Some(Arc::clone(&self.given))
     }
 
-    /// The store has the elements.
-    pub(super) fn stored(&mut self, given: &[T]) {
+    /// The store has the elements. Returns their number without marks.
+    pub(super) fn stored(&mut self, given: &[T]) -> usize {
+        let marks = core::mem::take(&mut self.given_marks);
         self.heap -= self.given_heap;
+        self.marks -= marks;
         self.len -= given.len();
         self.gone += given.len();
         (self.given, self.given_at, self.given_heap) = (Arc::default(), None, 0);
@@ -209,15 +240,17 @@ impl<T: Unstored> Queue<T> {
             self.since = None;
         }
         (self.backoff, self.not_before) = (Duration::ZERO, None);
+        given.len() - marks
     }
 
     /// The store has none of the elements: they wait for the next attempt.
     pub(super) fn failed(&mut self, given: Arc<Vec<T>>, now: Instant, backoff: (Duration, Duration)) {
         let heap = core::mem::take(&mut self.given_heap);
+        let marks = core::mem::take(&mut self.given_marks);
         (self.given, self.given_at, self.later) = (Arc::default(), None, None);
         // Nothing else has them.
         let all = Arc::into_inner(given).unwrap_or_default();
-        self.rest.push_front(Block { all, heap });
+        self.rest.push_front(Block { all, heap, marks });
         self.is_failing = true;
         self.backoff = (self.backoff * 2).clamp(backoff.0, backoff.1);
         self.not_before = Some(now + self.backoff);
@@ -234,18 +267,21 @@ impl<T: Unstored> Queue<T> {
         let mut removed = Vec::new();
         // About half of them at once, so that this is seldom necessary.
         while let Some(mut block) = self.rest.pop_front() {
-            let (mut count, mut freed) = (0, 0);
+            let (mut count, mut freed, mut marks) = (0, 0, 0);
             for one in &block.all {
                 if len - count <= max / 2 && heap - freed <= heap_max / 2 {
                     break;
                 }
                 count += 1;
                 freed += one.heap();
+                marks += usize::from(one.is_mark());
             }
+            self.marks -= marks;
             (len, heap) = (len - count, heap - freed);
             removed.extend(block.all.drain(..count));
             if !block.all.is_empty() {
                 block.heap -= freed;
+                block.marks -= marks;
                 self.rest.push_front(block);
                 break;
             }
@@ -261,10 +297,12 @@ impl<T: Unstored> Queue<T> {
     /// Puts elements in front of those that the store has not been given. They take the numbers of removed ones.
     pub(super) fn put_first(&mut self, first: Vec<T>) {
         let heap = first.iter().map(Unstored::heap).sum::<usize>();
+        let marks = first.iter().filter(|one| one.is_mark()).count();
+        self.marks += marks;
         self.len += first.len();
         self.heap += heap;
         self.gone = self.gone.saturating_sub(first.len());
-        self.rest.push_front(Block { all: first, heap });
+        self.rest.push_front(Block { all: first, heap, marks });
     }
 }
 

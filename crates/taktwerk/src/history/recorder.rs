@@ -1,13 +1,15 @@
-//! The thread that takes recorded values from the address space and stores them.
+//! The threads that take recorded values from the address space and store them.
+//!
+//! Two threads: taking must go on while the store hangs, because the ring of the address space is short.
 
 use super::counters::RecorderCounters;
 use super::priority::Priority;
 use super::waiting::WaitingStore;
+use super::worker::{Bell, Worker};
 use super::{HistoryStore, HistoryValue, NodeKey};
 use core::sync::atomic::Ordering;
 use core::time::Duration;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use taktwerk_server::AddressSpace;
@@ -26,98 +28,98 @@ const CALM: Duration = Duration::from_secs(10);
 const MAINTAIN_EVERY: Duration = Duration::from_secs(600);
 /// How long a stopping server waits for its store. Supervisors must give it more time (`TimeoutStopSec`).
 const STOP_MAX: Duration = Duration::from_secs(10);
-
-/// Wakes or stops the recorder's thread.
-#[derive(Debug, Default)]
-struct Bell {
-    state: Mutex<(bool, bool)>,
-    rung: Condvar,
-}
-
-impl Bell {
-    fn lock(&self) -> MutexGuard<'_, (bool, bool)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for a wake-up or until `span` is over. Returns whether to stop.
-    fn wait(&self, span: Duration) -> bool {
-        let state = self.lock();
-        let waited = self.rung.wait_timeout_while(state, span, |(rung, stop)| !*rung && !*stop);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.0 = false;
-        state.1
-    }
-
-    fn stop(&self) {
-        self.lock().1 = true;
-        self.rung.notify_one();
-    }
-}
+/// Pause before a stopping server tries again to store what waits.
+const STOP_RETRY: Duration = Duration::from_millis(100);
+/// How long a process that ends at once waits for the thread that takes values.
+const TAKE_MAX: Duration = Duration::from_secs(1);
 
 struct Ring(Arc<Bell>);
 
 impl Wake for Ring {
     fn wake(&self) {
-        self.0.lock().0 = true;
-        self.0.rung.notify_one();
+        self.0.ring();
     }
 }
 
-/// The thread that stores recorded values and events.
+/// The threads that store recorded values and events. They end when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct RecorderThread {
-    bell: Arc<Bell>,
+pub(crate) struct RecorderThread(Arc<Recording>);
+
+/// The same for other threads.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    taking: Worker,
+    storing: Worker,
     store: Arc<WaitingStore>,
-    /// Disconnected when the thread has ended.
-    ended: Mutex<Receiver<()>>,
 }
 
 impl RecorderThread {
-    /// Starts the thread for the store of an address space with a recorder.
+    /// Starts the threads for the store of an address space with a recorder.
     pub(crate) fn start(
         space: &Arc<AddressSpace>,
         store: &Arc<WaitingStore>,
     ) -> std::io::Result<Option<Self>> {
         let Some(recorder) = Recorder::new(space) else { return Ok(None) };
-        let bell = Arc::new(Bell::default());
-        space.set_recorder_waker(Box::new(Ring(Arc::clone(&bell))));
-        let mut loop_ = Loop { recorder, store: Arc::clone(store), lost_before: 0, maintenance: None };
-        let told = Arc::clone(&bell);
-        let (ending, ended): (Sender<()>, _) = channel();
-        let run = move || {
-            loop_.run(&told);
-            // The store is free when the end is known.
-            drop(loop_);
-            drop(ending);
-        };
-        thread::Builder::new().name("taktwerk-record".to_owned()).spawn(run)?;
-        Ok(Some(Self { bell, store: Arc::clone(store), ended: Mutex::new(ended) }))
+        let storing = Storing { store: Arc::clone(store), maintenance: None };
+        let storing = Worker::start("taktwerk-store", move |bell| storing.run(bell))?;
+        let due = Arc::clone(storing.bell());
+        let taking = Taking { recorder, store: Arc::clone(store), lost_before: 0, due };
+        let taking = Worker::start("taktwerk-record", move |bell| taking.run(bell));
+        let taking = taking.inspect_err(|_| {
+            storing.stop(Duration::ZERO);
+            store.give_up();
+        })?;
+        space.set_recorder_waker(Box::new(Ring(Arc::clone(taking.bell()))));
+        Ok(Some(Self(Arc::new(Recording { taking, storing, store: Arc::clone(store) }))))
     }
 
     pub(crate) fn counters(&self) -> &Arc<RecorderCounters> {
-        self.store.counters()
+        self.0.store.counters()
     }
 
-    /// Stops the thread and waits until it has stored everything, but only for `max`: a database may not answer.
-    fn stop(&self, max: Duration) {
-        self.bell.stop();
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(max);
-        if matches!(ended, Err(RecvTimeoutError::Timeout)) {
-            let (values, events) = self.store.give_up();
-            let seconds = max.as_secs_f64();
-            tracing::error!(
-                target: "taktwerk::outage",
-                values,
-                events,
-                "history: the store has not answered for {seconds} s. The server stops, and what waits is lost"
-            );
-        }
+    pub(crate) const fn recording(&self) -> &Arc<Recording> {
+        &self.0
     }
 }
 
 impl Drop for RecorderThread {
     fn drop(&mut self) {
-        self.stop(STOP_MAX);
+        self.0.stop();
+    }
+}
+
+impl Recording {
+    /// How many values and events are not stored. No further ones are recorded after a call.
+    pub(crate) fn unstored(&self) -> u64 {
+        // Also what was written since values were taken last.
+        self.taking.stop(TAKE_MAX);
+        let counters = self.store.counters();
+        counters.waiting() + counters.waiting_events()
+    }
+
+    /// Stops the threads and waits until everything is stored, but not for ever: a database may not answer.
+    pub(crate) fn stop(&self) {
+        self.stop_within(STOP_MAX);
+    }
+
+    fn stop_within(&self, max: Duration) {
+        let end = Instant::now() + max;
+        self.taking.stop(max);
+        if self.storing.stop(end.saturating_duration_since(Instant::now())) {
+            return;
+        }
+        let (values, events) = self.store.give_up();
+        let seconds = max.as_secs_f64();
+        if values + events > 0 {
+            tracing::error!(
+                target: "taktwerk::outage",
+                values,
+                events,
+                "history: the store has not stored everything within {seconds} s. The server stops, and what waits is lost"
+            );
+        } else {
+            tracing::error!("history: the store cannot be closed within {seconds} s");
+        }
     }
 }
 
@@ -144,20 +146,21 @@ impl Pace {
     }
 }
 
-struct Loop {
+/// Takes values and events, and queues them for the store. It waits for no store.
+struct Taking {
     recorder: Recorder,
     store: Arc<WaitingStore>,
     lost_before: u64,
-    maintenance: Option<JoinHandle<()>>,
+    /// Rung when values should be stored.
+    due: Arc<Bell>,
 }
 
-/// The thread yields about every tenth of a millisecond, as the stores do, and has a low [`Priority`]. Otherwise threads that
-/// answer clients would wait for a whole time slice when they share its processor.
-impl Loop {
-    fn run(&mut self, bell: &Bell) {
+/// The threads yield about every tenth of a millisecond, as the stores do, and have a low [`Priority`]. Otherwise threads that
+/// answer clients would wait for a whole time slice when they share their processor.
+impl Taking {
+    fn run(mut self, bell: &Bell) {
         let mut priority = Priority::new();
         let mut taken = Vec::new();
-        let mut maintained = Instant::now();
         let mut stored = Instant::now();
         let mut pace = Pace::new(stored);
         loop {
@@ -166,21 +169,53 @@ impl Loop {
             priority.begin();
             let overwritten = self.recorder.take(taktwerk_net::clock::wall(), &mut taken, thread::yield_now);
             pace.note(taken.len(), overwritten, Instant::now());
-            let lost = self.recorder.lost();
-            self.store.counters().lost_early.fetch_add(lost - self.lost_before, Ordering::Relaxed);
-            self.lost_before = lost;
             self.store.queue(taken.drain(..).map(pair), thread::yield_now);
             if let Some((history, events)) = self.recorder.take_events(taktwerk_net::clock::wall()) {
                 self.store.queue_events(history, events);
             }
-            if stop || stored.elapsed() >= STORE_EVERY {
-                stored = Instant::now();
-                self.store.flush(stop);
-            }
+            self.count_lost();
             if stop {
-                self.finish();
                 return;
             }
+            if stored.elapsed() >= STORE_EVERY {
+                stored = Instant::now();
+                self.due.ring();
+            }
+        }
+    }
+
+    fn count_lost(&mut self) {
+        let lost = self.recorder.lost();
+        let more = lost - self.lost_before;
+        if more > 0 {
+            self.store.counters().lost_early.fetch_add(more, Ordering::Relaxed);
+            self.lost_before = lost;
+            tracing::warn!(
+                count = more,
+                "history: values or events arrived faster than they can be recorded, and are lost"
+            );
+        }
+    }
+}
+
+/// Gives to the store what is queued, and waits for it.
+struct Storing {
+    store: Arc<WaitingStore>,
+    maintenance: Option<JoinHandle<()>>,
+}
+
+impl Storing {
+    fn run(mut self, bell: &Bell) {
+        let mut priority = Priority::new();
+        let mut maintained = Instant::now();
+        loop {
+            priority.end();
+            let stop = bell.wait(MAINTAIN_EVERY.saturating_sub(maintained.elapsed()));
+            priority.begin();
+            if stop {
+                return self.finish();
+            }
+            self.store.flush(false);
             if maintained.elapsed() >= MAINTAIN_EVERY {
                 maintained = Instant::now();
                 self.maintain();
@@ -205,18 +240,21 @@ impl Loop {
         }
     }
 
+    /// Stores everything and closes the store. Both are repeated until [`Recording::stop`] gives up: a file may be locked for
+    /// a few seconds only.
     fn finish(&self) {
-        let (values, events) = self.store.give_up();
-        if values + events > 0 {
-            tracing::error!(
-                target: "taktwerk::outage",
-                values,
-                events,
-                "history: the server stops, and what could not be stored is lost"
-            );
-        }
-        if let Err(error) = self.store.finish() {
-            tracing::error!(%error, "history: the store cannot be closed properly");
+        loop {
+            self.store.flush(true);
+            let result = if self.store.is_empty() { self.store.finish() } else { Ok(()) };
+            let is_over = self.store.has_given_up();
+            match result {
+                Ok(()) if self.store.is_empty() => return,
+                Err(error) if is_over => {
+                    return tracing::error!(%error, "history: the store cannot be closed properly");
+                }
+                _ if is_over => return,
+                _ => thread::sleep(STOP_RETRY),
+            }
         }
     }
 }
@@ -227,71 +265,4 @@ fn pair(recorded: Recorded) -> (NodeKey, HistoryValue) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{MemoryStore, NodeKey, Order, ReadLimit, Span, StoreError};
-    use super::*;
-    use taktwerk_types::{StatusCode, UtcTime};
-
-    /// A store that never answers while it is locked.
-    #[derive(Debug)]
-    struct Hanging(Mutex<()>, MemoryStore);
-
-    impl HistoryStore for Hanging {
-        fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
-            let _unlocked = self.0.lock();
-            self.1.append(values)
-        }
-
-        fn read(
-            &self,
-            node: &NodeKey,
-            span: Span,
-            order: Order,
-            limit: ReadLimit,
-            out: &mut Vec<HistoryValue>,
-        ) -> Result<(), StoreError> {
-            self.1.read(node, span, order, limit, out)
-        }
-    }
-
-    #[test]
-    fn a_store_that_hangs_does_not_keep_the_recorder_from_stopping() {
-        let store = Arc::new(Hanging(Mutex::default(), MemoryStore::new(10)));
-        let waiting = Arc::new(WaitingStore::new((Arc::clone(&store) as Arc<dyn HistoryStore>).into()));
-        let space = Arc::new(AddressSpace::with_recorder(1, 16, 16, "urn:test"));
-        let thread = RecorderThread::start(&space, &waiting).unwrap().unwrap();
-        let locked = store.0.lock().unwrap();
-        let source = UtcTime::from_ticks(1);
-        let value = HistoryValue { source, server: source, status: StatusCode::GOOD, value: 1.0.into() };
-        waiting.queue([("a".into(), value)].into_iter(), || ());
-        thread.stop(Duration::from_millis(10));
-        assert_eq!(waiting.counters().lost_at_stop(), 1);
-        // What is stored nevertheless is not lost.
-        drop(locked);
-        thread.stop(Duration::from_secs(60));
-        assert_eq!((waiting.counters().lost_at_stop(), waiting.counters().recorded()), (0, 1));
-    }
-
-    #[test]
-    fn values_are_fetched_before_overwriting_but_not_more_often() {
-        let start = Instant::now();
-        let mut pace = Pace::new(start);
-        let mut now = start;
-        // All of 1 000 variables are written every 100 ms.
-        let mut longest = Duration::ZERO;
-        for at in 0..10_000 {
-            let before = now.duration_since(start).as_millis() / 100;
-            now += pace.every;
-            let writes = usize::try_from(now.duration_since(start).as_millis() / 100 - before).unwrap();
-            pace.note(writes * 1_000, writes.saturating_sub(1) * 1_000, now);
-            longest = longest.max(if at < 10 { Duration::ZERO } else { pace.every });
-        }
-        assert!((TAKE_EVERY_MIN..Duration::from_millis(160)).contains(&longest), "{longest:?}");
-        // No more writes.
-        for _ in 0..10_000 {
-            now += pace.every;
-            pace.note(0, 0, now);
-        }
-        assert_eq!(pace.every, STORE_EVERY);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@
 
 use super::counters::{RecorderCounters, UNANSWERED};
 use super::opener::HistoryOpener;
-use super::queue::{Block, Index, Queue};
+use super::queue::{Block, Index, Queue, Unstored};
 use super::{
     EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeHistory, NodeKey, Order,
     Perform, ReadLimit, Span, StoreError, StoredEvent,
@@ -54,6 +54,19 @@ struct Queues {
     /// Where events are stored.
     events_of: Option<Arc<NodeHistory>>,
     outage: Outage,
+    /// The server has stopped, and what waits is lost.
+    has_given_up: bool,
+}
+
+impl Queues {
+    /// The oldest elements of a queue for the store, as [`Queue::give`].
+    fn give<T: Unstored>(
+        &mut self,
+        queue: impl FnOnce(&mut Self) -> &mut Queue<T>,
+        at_once: bool,
+    ) -> Option<Arc<Vec<T>>> {
+        if self.has_given_up { None } else { queue(self).give(Instant::now(), at_once) }
+    }
 }
 
 /// A store that fails: each reason is logged once, and the end. The log prints all of these lines, because they name the only
@@ -133,14 +146,14 @@ impl WaitingStore {
         // What comes in the meantime is stored the next time.
         let mut left = self.queues().values.len();
         while left > 0 {
-            let Some(given) = self.queues().values.give(Instant::now(), at_once) else { return };
+            let Some(given) = self.queues().give(|queues| &mut queues.values, at_once) else { return };
             left = left.saturating_sub(given.len());
             let result = self.store.store().and_then(|store| store.append(&given));
             let mut queues = self.queues();
             match result {
                 Ok(()) => {
-                    self.counters.recorded.fetch_add(given.len() as u64, Relaxed);
-                    queues.values.stored(&given);
+                    let count = queues.values.stored(&given);
+                    self.counters.recorded.fetch_add(count as u64, Relaxed);
                     self.recovered(&mut queues, "values");
                 }
                 Err(error) => {
@@ -160,14 +173,14 @@ impl WaitingStore {
             (queues.events.len(), node)
         };
         while left > 0 {
-            let Some(given) = self.queues().events.give(Instant::now(), at_once) else { return };
+            let Some(given) = self.queues().give(|queues| &mut queues.events, at_once) else { return };
             left = left.saturating_sub(given.len());
             let result = self.store.store().and_then(|store| store.append_events(&node.key, &given));
             let mut queues = self.queues();
             match result {
                 Ok(()) => {
-                    self.counters.events.fetch_add(given.len() as u64, Relaxed);
-                    queues.events.stored(&given);
+                    let count = queues.events.stored(&given);
+                    self.counters.events.fetch_add(count as u64, Relaxed);
                     self.recovered(&mut queues, "events");
                 }
                 Err(error) => {
@@ -198,7 +211,7 @@ impl WaitingStore {
     fn bound(&self, queues: &mut Queues, now: Instant) {
         let dropped = queues.values.shrink(VALUES_MAX, BYTES_MAX, now);
         if !dropped.is_empty() {
-            self.note_lost(dropped.len(), "values");
+            self.note_lost(&dropped, "values");
             let mut marked = BTreeSet::new();
             let is_first = |(node, _): &(NodeKey, HistoryValue)| marked.insert(NodeKey::clone(node));
             let mark = |(node, value)| {
@@ -211,21 +224,27 @@ impl WaitingStore {
         }
         let dropped = queues.events.shrink(EVENTS_MAX, EVENT_BYTES_MAX, now);
         if !dropped.is_empty() {
-            self.note_lost(dropped.len(), "events");
+            self.note_lost(&dropped, "events");
         }
-        let Queues { values, events, .. } = queues;
+        let Queues { values, events, has_given_up, .. } = queues;
         let value_len = size_of::<(NodeKey, HistoryValue)>();
         let bytes = values.len() * value_len
             + values.heap()
             + events.len() * size_of::<StoredEvent>()
             + events.heap();
-        self.counters.waiting.store(values.len() as u64, Relaxed);
-        self.counters.waiting_events.store(events.len() as u64, Relaxed);
+        let (waiting, waiting_events) = (values.count() as u64, events.count() as u64);
+        self.counters.waiting.store(waiting, Relaxed);
+        self.counters.waiting_events.store(waiting_events, Relaxed);
+        if *has_given_up {
+            self.counters.lost_at_stop.store(waiting + waiting_events, Relaxed);
+        }
         self.counters.waiting_bytes.store(bytes as u64, Relaxed);
         self.counters.note_oldest(values.since().into_iter().chain(events.since()).min());
     }
 
-    fn note_lost(&self, count: usize, what: &str) {
+    fn note_lost<T: Unstored>(&self, dropped: &[T], what: &str) {
+        // Values that were lost before were counted then; their marks are replaced.
+        let count = dropped.iter().filter(|one| !one.is_mark()).count();
         self.counters.lost_full.fetch_add(count as u64, Relaxed);
         tracing::error!(
             target: "taktwerk::outage",
@@ -234,12 +253,24 @@ impl WaitingStore {
         );
     }
 
-    /// Everything that waits is lost: the server stops. Returns the numbers of values and events.
+    /// The server stops: what waits is lost, and not given to the store any more. Returns the numbers of values and events. What
+    /// the store has been given is subtracted from [`RecorderCounters::lost_at_stop`] if it is stored nevertheless.
     pub(super) fn give_up(&self) -> (usize, usize) {
+        let mut queues = self.queues();
+        queues.has_given_up = true;
+        self.bound(&mut queues, Instant::now());
+        (queues.values.count(), queues.events.count())
+    }
+
+    /// Whether what waits is lost.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.queues().has_given_up
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
         let queues = self.queues();
-        let (values, events) = (queues.values.len(), queues.events.len());
-        self.counters.lost_at_stop.store((values + events) as u64, Relaxed);
-        (values, events)
+        queues.values.len() + queues.events.len() == 0
     }
 
     /// The store for a client's request. A database that hangs would hold its thread.
@@ -486,7 +517,8 @@ impl HistoryStore for WaitingStore {
     }
 
     fn finish(&self) -> Result<(), StoreError> {
-        self.store.store()?.finish()
+        // A store that was never opened has nothing to make persistent.
+        self.store.opened().map_or(Ok(()), |store| store.finish())
     }
 }
 

@@ -8,10 +8,12 @@ mod import;
 mod nodesets;
 mod push;
 mod running;
+mod stopper;
 
 pub use builder::{ServerBuilder, default_application_uri};
 pub use nodesets::NodeSetMethods;
 pub use running::RunningServer;
+pub use stopper::Stopper;
 pub use taktwerk_crypto::Secret;
 pub use taktwerk_net::{AuditSink, ServerOptions, TurnTimes, Turns};
 pub use taktwerk_server::ModelChangeEvents;

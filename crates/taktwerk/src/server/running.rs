@@ -1,5 +1,6 @@
 //! A running server.
 
+use super::stopper::Stopper;
 use super::{certificate_alarms, import};
 use crate::alarms::{AlarmFile, Conditions};
 use crate::error::BuildError;
@@ -85,6 +86,12 @@ impl RunningServer {
     #[must_use]
     pub fn recorder(&self) -> Option<&Arc<RecorderCounters>> {
         self.recorder.as_ref().map(RecorderThread::counters)
+    }
+
+    /// A handle that stops the server from any thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper::new(self.inner.stopper(), self.recorder.as_ref().map(|it| Arc::clone(it.recording())))
     }
 
     /// Call this when the provider's certificates have changed: it updates the alarm CertificateExpired.

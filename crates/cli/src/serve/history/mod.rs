@@ -173,11 +173,22 @@ pub(super) fn change(
     Ok(true)
 }
 
-/// The message of a server that ends before `lost` values and events are stored.
+/// The message of a server that ends before `lost` values and events are stored. It also tells what was lost before.
 pub(super) fn unstored(lost: u64, recorder: &RecorderCounters) -> Option<String> {
+    if lost == 0 {
+        return None;
+    }
     let why = recorder.problem().unwrap_or_else(|| "the store has not answered yet".to_owned());
-    (lost > 0)
-        .then(|| format!("{lost} values and events of the history could not be stored and are lost: {why}"))
+    let mut text = format!("{lost} values and events of the history could not be stored and are lost: {why}");
+    let (full, early) = (recorder.lost_full(), recorder.lost_early());
+    if full > 0 {
+        text += &format!(". {full} older ones were lost before, because the queue was full");
+    }
+    if early > 0 {
+        text +=
+            &format!(". {early} were lost before, because they arrived faster than they could be recorded");
+    }
+    Some(text)
 }
 
 /// Warns about nodes that rules refer to and that no longer exist.

@@ -376,6 +376,25 @@ fn values_queued_for_a_failing_store_are_limited_in_bytes() {
     let mut found = Vec::new();
     waiting.read(&"large".into(), Span::ALL, Order::Forward, ReadLimit::count(1), &mut found).unwrap();
     assert_eq!(found[0].status, StatusCode::BAD_DATA_LOST, "the gap is marked");
+    // Marks are not counted, also if they are replaced.
+    let counters = waiting.counters();
+    assert_eq!(counters.waiting() + counters.lost(), 600);
+    store.writes_fail.store(false, Relaxed);
+    waiting.flush(true);
+    assert_eq!((counters.waiting(), counters.recorded() + counters.lost()), (0, 600));
+}
+
+#[test]
+fn what_a_stopping_server_gives_up_is_not_stored_and_counted_once() {
+    let (store, waiting) = failing();
+    store.writes_fail.store(true, Relaxed);
+    record(&waiting, "a", [(1, 1.0), (2, 2.0)]);
+    assert_eq!(waiting.give_up(), (2, 0));
+    store.writes_fail.store(false, Relaxed);
+    record(&waiting, "a", [(3, 3.0)]);
+    let counters = waiting.counters();
+    assert_eq!((counters.recorded(), counters.lost_at_stop(), counters.lost()), (0, 3, 3));
+    assert_eq!(waiting.give_up(), (3, 0));
 }
 
 #[test]

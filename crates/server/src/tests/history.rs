@@ -328,6 +328,37 @@ fn values_are_inserted_replaced_and_deleted_with_modified_values() {
     drop(store);
 }
 
+/// Also where there is an entry already: the type is checked first.
+#[test]
+fn values_of_another_type_are_refused_whether_or_not_there_is_an_entry() {
+    let (mut server, mut client, _) = server();
+    let mismatch = StatusCode::BAD_TYPE_MISMATCH;
+    let at = |value: Variant, seconds| DataValue::new(value).at(time(seconds), time(seconds));
+    let bad = DataValue { value: None, status: Some(StatusCode::BAD_NO_COMMUNICATION), ..at(0.0.into(), 12) };
+    for (perform, fitting) in [
+        (PerformUpdateType::INSERT, StatusCode::GOOD_ENTRY_INSERTED),
+        (PerformUpdateType::REPLACE, StatusCode::GOOD_ENTRY_REPLACED),
+        (PerformUpdateType::UPDATE, StatusCode::GOOD_ENTRY_REPLACED),
+    ] {
+        let details = UpdateDataDetails {
+            node_id: NodeId::numeric(1, 1),
+            perform_insert_replace: perform,
+            update_values: vec![
+                at("text".into(), 10),
+                at("text".into(), 11),
+                at(Variant::from(vec![1.0, 2.0]), 10),
+                DataValue { value: None, ..at(0.0.into(), 10) },
+                bad.clone(),
+            ],
+        };
+        let result = update(&mut server, &mut client, &details);
+        assert_eq!(result.status_code, StatusCode::GOOD);
+        assert_eq!(result.operation_results[..4], [mismatch; 4], "{perform:?}");
+        assert_eq!(result.operation_results[4], fitting, "{perform:?}");
+    }
+    assert_eq!(all(&mut server, &mut client, &raw(Some(10), Some(12), 0, false)).0, [10]);
+}
+
 #[test]
 fn values_at_times_and_aggregates() {
     let (mut server, mut client, _) = server();

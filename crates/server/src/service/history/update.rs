@@ -16,6 +16,8 @@ use crate::service::audit::known_id;
 use crate::service::context::Context;
 use crate::service::deferred::{Fill, Gap};
 use crate::service::gate::Caller;
+use crate::space::data_type::{Expected, Fit};
+use crate::space::nodes::Nodes;
 use taktwerk_schema::{
     AccessLevelType, Annotation, DeleteAtTimeDetails, DeleteEventDetails, DeleteRawModifiedDetails,
     HistoryEventFieldList, HistoryUpdateResponse, HistoryUpdateResult, HistoryUpdateType, PerformUpdateType,
@@ -96,7 +98,8 @@ pub(crate) fn history_update(
                     })
                 }
                 None => find(&nodes, &caller.decisions, &node_id, permissions, write)
-                    .and_then(|target| change.check(&target).map(|()| target)),
+                    .and_then(|target| change.check(&target).map(|()| target))
+                    .and_then(|target| check_types(&nodes, &node_id, &mut change).map(|()| target)),
             };
             if target.is_err() {
                 charge.resize_anyway(charge.amount().saturating_sub(change.heap_size()));
@@ -119,6 +122,29 @@ pub(crate) fn history_update(
     reply.begin::<HistoryUpdateResponse>();
     let gaps = vec![(Gap::new(reply.body_len(), fill), task.charged(charge))];
     cx.gather(request, caller.session, HistoryUpdateResponse::BINARY_ENCODING_ID, gaps, reply)
+}
+
+/// Refuses values that do not fit the DataType and ValueRank of the Variable, whether or not there are entries at their times. A bad
+/// value may be null (Part 4 §7.11).
+///
+/// # Errors
+/// The type of the Variable is not known.
+fn check_types(nodes: &Nodes, id: &NodeId, change: &mut Change) -> Result<(), StatusCode> {
+    let Change::Values(_, values) = change else { return Ok(()) };
+    let view = nodes.resolve(id.as_ref()).and_then(|ix| nodes.view(ix));
+    let expected = Expected::of_variable(nodes, &view.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?)?;
+    for entry in values {
+        let Ok(value) = entry else { continue };
+        if value.value.is_empty() && value.status.is_bad() {
+            continue;
+        }
+        match expected.fit(nodes, core::mem::take(&mut value.value)) {
+            Fit::Yes(fitting) => value.value = fitting,
+            Fit::WrongType => *entry = Err(StatusCode::BAD_TYPE_MISMATCH),
+            Fit::TooLong => *entry = Err(StatusCode::BAD_OUT_OF_RANGE),
+        }
+    }
+    Ok(())
 }
 
 /// A HistoryUpdateResult with only a status.

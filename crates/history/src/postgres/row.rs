@@ -6,6 +6,9 @@ use std::time::SystemTime;
 use taktwerk_server::history::HistoryValue;
 use taktwerk_types::{Decode, DecodeLimits, Decoder, Encode, StatusCode, UtcTime, Variant};
 
+/// The columns of a value, in the order of [`value`].
+pub(super) const VALUE: &str = "ticks, server_ticks, status, type, value, other";
+
 /// A value as table columns.
 #[derive(Debug)]
 pub(super) struct Columns {

@@ -18,7 +18,7 @@ mod resolve;
 mod temporary;
 
 pub use lock::FileLock;
-pub use read::{SECRET_LEN_MAX, open_regular, read_bytes, read_text};
+pub use read::{CERTIFICATES_LEN_MAX, SECRET_LEN_MAX, open_regular, read_bytes, read_text};
 pub use replace::{PRIVATE, PUBLIC, Staged, create_private, is_exposed, remove, replace};
 pub use resolve::resolve;
 pub use temporary::remove_leftovers;

@@ -9,6 +9,8 @@ use std::path::Path;
 
 /// Longest file with a password, a token or keys, in bytes. Most of these files use only the first line.
 pub const SECRET_LEN_MAX: u64 = 64 << 10;
+/// Longest file with certificates, in bytes. The list of authorities of a system has about 250 kB.
+pub const CERTIFICATES_LEN_MAX: u64 = 4 << 20;
 
 /// Opens a file for reading from beginning to end. The path must lead to a regular file (symbolic links are followed) or name an
 /// open descriptor such as `/dev/stdin`.

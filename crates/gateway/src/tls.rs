@@ -186,7 +186,9 @@ fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, Fault> {
             let fail = |error: &dyn core::fmt::Display| {
                 Fault::other(target.clone(), format!("cannot read the authorities in this file: {error}"))
             };
-            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fail(&error))? {
+            let bytes = taktwerk_files::read_bytes(path, taktwerk_files::CERTIFICATES_LEN_MAX);
+            let bytes = bytes.map_err(|error| fail(&crate::fault::plain(&error)))?;
+            for certificate in CertificateDer::pem_slice_iter(&bytes) {
                 roots.add(certificate.map_err(|error| fail(&error))?).map_err(|error| fail(&error))?;
             }
         }
@@ -215,8 +217,14 @@ mod tests {
             ClientTls::take(&mut sections.destinations[0], true)
         };
         assert!(take("a = 1").unwrap().ca_file.is_none());
-        for (file, said) in [("none.pem", "none.pem: cannot read"), ("empty.pem", "there are no authorities")]
-        {
+        let endless = std::fs::File::create(folder.path().join("long.pem")).unwrap();
+        endless.set_len(taktwerk_files::CERTIFICATES_LEN_MAX + 1).unwrap();
+        for (file, said) in [
+            ("none.pem", "none.pem: cannot read"),
+            ("empty.pem", "there are no authorities"),
+            ("long.pem", "the file is longer than"),
+            ("/dev/zero", "name a regular file"),
+        ] {
             let error = take(&format!("ca_file = {file:?}")).unwrap_err().to_string();
             assert!(error.contains("g.toml:2: ca_file: ") && error.contains(said), "{error}");
         }

@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use taktwerk_files::{CERTIFICATES_LEN_MAX, SECRET_LEN_MAX, read_bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -163,10 +164,13 @@ fn hosts(settings: &Settings, address: SocketAddr) -> BTreeSet<String> {
 /// Reads the certificate and the key.
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, StartError> {
     let fail = |path: &Path, reason: String| StartError::Tls { path: path.to_owned(), reason };
-    let certificates = CertificateDer::pem_file_iter(&tls.certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let read = |path: &Path, max| read_bytes(path, max).map_err(|error| fail(path, error.to_string()));
+    let bytes = read(&tls.certificate, CERTIFICATES_LEN_MAX)?;
+    let certificates = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<Vec<_>, _>>()
         .map_err(|error| fail(&tls.certificate, error.to_string()))?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| fail(&tls.key, error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_slice(&read(&tls.key, SECRET_LEN_MAX)?)
+        .map_err(|error| fail(&tls.key, error.to_string()))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

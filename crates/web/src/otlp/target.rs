@@ -211,7 +211,9 @@ fn connector(authorities: Option<&Path>) -> Result<TlsConnector, OtlpError> {
     match authorities {
         Some(path) => {
             let fail = |reason: String| OtlpError::File { path: path.to_owned(), reason };
-            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fail(error.to_string()))? {
+            let bytes = taktwerk_files::read_bytes(path, taktwerk_files::CERTIFICATES_LEN_MAX);
+            let bytes = bytes.map_err(|error| fail(error.to_string()))?;
+            for certificate in CertificateDer::pem_slice_iter(&bytes) {
                 let certificate = certificate.map_err(|error| fail(error.to_string()))?;
                 roots.add(certificate).map_err(|error| fail(error.to_string()))?;
             }
@@ -257,6 +259,8 @@ mod tests {
         for wrong in ["collector:4318", "ftp://h", "http://", "http://a@h", "http://h/?x=1"] {
             assert!(told(wrong).contains("is not the URL"), "{wrong}");
         }
+        let endless = Target::new("https://collector:4318", None, Some(Path::new("/dev/zero")));
+        assert!(endless.err().unwrap().to_string().contains("name a regular file"));
         std::fs::write(&file, "\nnonsense\n").unwrap();
         assert!(told("http://localhost").contains("line 2 is not a header"));
     }

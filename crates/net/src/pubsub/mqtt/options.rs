@@ -225,5 +225,8 @@ mod tests {
         let missing = MqttOptions { ca_file: Some("/nowhere/ca.pem".into()), ..MqttOptions::default() };
         let error = Broker::parse("mqtts://host", &missing).err().map(|error| error.to_string());
         assert!(error.is_some_and(|error| error.contains("/nowhere/ca.pem")));
+        let endless = MqttOptions { ca_file: Some("/dev/zero".into()), ..MqttOptions::default() };
+        let error = Broker::parse("mqtts://host", &endless).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("name a regular file")));
     }
 }

@@ -4,6 +4,7 @@ use super::super::PubSubError;
 use super::options::MqttOptions;
 use std::path::Path;
 use std::sync::Arc;
+use taktwerk_files::{CERTIFICATES_LEN_MAX, SECRET_LEN_MAX, read_bytes};
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -15,8 +16,8 @@ pub(super) fn config(options: &MqttOptions) -> Result<Arc<ClientConfig>, PubSubE
         reason: format!("{reason}; PEM is needed"),
     };
     let certificates = |path: &Path| -> Result<Vec<CertificateDer<'static>>, PubSubError> {
-        let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(path, error.to_string()))?;
-        let all: Result<Vec<_>, _> = read.collect();
+        let bytes = read_bytes(path, CERTIFICATES_LEN_MAX).map_err(|error| wrong(path, error.to_string()))?;
+        let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
         let all = all.map_err(|error| wrong(path, error.to_string()))?;
         if all.is_empty() { Err(wrong(path, "the file contains no certificate".to_owned())) } else { Ok(all) }
     };
@@ -42,8 +43,10 @@ pub(super) fn config(options: &MqttOptions) -> Result<Arc<ClientConfig>, PubSubE
         .with_root_certificates(roots);
     let config = match &options.certificate {
         Some((certificate, key_file)) => {
+            let bytes =
+                read_bytes(key_file, SECRET_LEN_MAX).map_err(|error| wrong(key_file, error.to_string()))?;
             let key =
-                PrivateKeyDer::from_pem_file(key_file).map_err(|error| wrong(key_file, error.to_string()))?;
+                PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| wrong(key_file, error.to_string()))?;
             builder.with_client_auth_cert(certificates(certificate)?, key).map_err(fail)?
         }
         None => builder.with_no_client_auth(),

@@ -87,10 +87,12 @@ impl<'a> Confirmation<'a> {
     ) -> Result<Self, UnmeasuredError> {
         let mut conditions = Vec::new();
         let queue = tuned.queue_size;
+        // The same load twice would only show by how much measurements differ.
+        let default = default.filter(|_| !confirm::is_default(tuned));
         let settings = std::iter::once((RECOMMENDED, &tuned.recommended.settings))
             .chain(default.iter().map(|point| (DEFAULT, &point.settings)));
         for (name, settings) in settings {
-            let text = confirm::load(problem, settings, queue)?;
+            let text = confirm::load(name, problem, settings, queue)?;
             let scenario = Scenario::parse(&text, name)?;
             let condition = scenario.conditions().into_iter().next().ok_or(UnmeasuredError::NoLoad)?;
             conditions.push((name.to_owned(), condition));
@@ -142,6 +144,13 @@ impl<'a> Confirmation<'a> {
         if let (Some(recommended), Some(default)) = (recommended, default) {
             findings.push(self.comparison(recommended, default));
         }
+        if confirm::is_default(self.tuned) {
+            findings.push(Finding {
+                claim: "the recommended setting is the default one".to_owned(),
+                holds: Some(true),
+                evidence: "there is nothing to compare".to_owned(),
+            });
+        }
         Confirmed {
             confirmed: verdict(&findings),
             link: self.link().to_owned(),
@@ -190,12 +199,18 @@ impl<'a> Confirmation<'a> {
             bandwidth_bits_s: problem.busiest(up_bits_s, down_bits_s),
             utilisation: problem.utilisation(up_bits_s, down_bits_s),
             total_utilisation: problem.total_utilisation(up_bits_s, down_bits_s),
-            // Values at the edges of the window are not lost.
-            loss: if is_complete { 0.0 } else { (1.0 - received / written.max(1.0)).max(0.0) },
+            loss: if is_complete { 0.0 } else { lost(written, received, self.under_way(one)) },
             server_cpu: one.get(Figure::SERVER_CPU_PERCENT),
             client_cpu: one.get(Figure::GENERATOR_CPU_PERCENT),
             energy_w: None,
         })
+    }
+
+    /// How many values can be under way at an edge of the window: those of a publishing interval, and one of each item.
+    fn under_way(&self, one: &Measurement) -> f64 {
+        let interval_s = one.condition.publishing_ms.unwrap_or(0.0) / 1e3;
+        let (problem, clients) = (self.problem, f64::from(self.problem.clients));
+        (problem.values_per_s() * interval_s + f64::from(problem.items())) * clients
     }
 
     /// Whether items drop values without telling: a queue of one value has no Overflow bit (Part 4 §7.39), and sampling
@@ -267,6 +282,11 @@ impl<'a> Confirmation<'a> {
 const RECOMMENDED: &str = "recommended";
 /// Name of the default setting.
 const DEFAULT: &str = "default";
+
+/// The share of lost values. Fewer than `under_way` are not lost: they arrive after the window, or were written before it.
+fn lost(written: f64, received: f64, under_way: f64) -> f64 {
+    if written - received <= under_way { 0.0 } else { 1.0 - received / written.max(1.0) }
+}
 
 /// Why a measurement says little: the server or the load waited for a CPU, because the machine is busy.
 fn disturbance(one: &Measurement) -> Option<String> {

@@ -250,6 +250,9 @@ pub struct LoadSpec {
     /// Maximum number of notifications in a message (`subscribe`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notifications_max: Option<u32>,
+    /// Number of publishing intervals without changes until the server sends a keep-alive message (`subscribe`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_alive_count: Option<u32>,
 }
 
 impl LoadSpec {
@@ -274,6 +277,7 @@ impl LoadSpec {
             publish_every: None,
             publish_requests: None,
             notifications_max: None,
+            keep_alive_count: None,
         }
     }
 }
@@ -487,6 +491,8 @@ pub struct Condition {
     pub publish_requests: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notifications_max: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_alive_count: Option<u32>,
     pub security: SecuritySpec,
     pub cpu: CpuSpec,
     pub time: TimeSpec,
@@ -608,6 +614,7 @@ impl Scenario {
                                         publish_every: load.publish_every,
                                         publish_requests: load.publish_requests,
                                         notifications_max: load.notifications_max,
+                                        keep_alive_count: load.keep_alive_count,
                                         security: self.security.clone(),
                                         cpu: self.cpu.clone(),
                                         time: self.time.clone(),

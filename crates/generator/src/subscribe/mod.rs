@@ -205,12 +205,15 @@ fn params(arguments: &Subscribe) -> SubscriptionParams {
     let publishing_interval_ms = millis(arguments.interval);
     // Creating hundreds of thousands of items takes a while, during which no Publish request gets through.
     let lifetime_count = (LIFETIME_MS / publishing_interval_ms.max(1.0)).ceil().max(60.0) as u32;
-    let notifications_max = arguments.notifications_max.unwrap_or(0);
+    let usual = SubscriptionParams::default();
+    let keep_alive_count = arguments.keep_alive_count.unwrap_or(usual.keep_alive_count);
     SubscriptionParams {
         publishing_interval_ms,
-        lifetime_count,
-        notifications_max,
-        ..SubscriptionParams::default()
+        // At least three times the other one (Part 4 §5.14.2.2).
+        lifetime_count: lifetime_count.max(keep_alive_count.saturating_mul(3)),
+        keep_alive_count,
+        notifications_max: arguments.notifications_max.unwrap_or(0),
+        ..usual
     }
 }
 

@@ -112,3 +112,25 @@ fn measurements_of_a_busy_machine_are_invalid_and_decide_nothing() {
     let text = confirmed.outcome().text();
     assert!(text.contains("do not decide") && text.contains("busy"), "{text}");
 }
+
+/// Without a queue, nothing says how many values were lost: they are counted.
+#[test]
+fn values_at_the_edges_of_the_window_are_not_lost() {
+    // 1 000 values a second for 4 s, 100 of them under way.
+    assert_eq!(lost(4_000.0, 4_000.0, 100.0), 0.0);
+    assert_eq!(lost(4_000.0, 3_950.0, 100.0), 0.0);
+    assert_eq!(lost(4_000.0, 4_050.0, 100.0), 0.0);
+    assert_eq!(lost(4_000.0, 3_000.0, 100.0), 0.25);
+}
+
+#[test]
+fn a_recommended_setting_that_is_the_default_one_is_measured_once_and_not_compared() {
+    let sets = ["tune.search.queue_size=1", "tune.search.publishing_ms=500", "tune.search.sampling_ms=0"];
+    let errors = Errors { delay: &STEADY, bandwidth: 0.0, waited_s: 0.001 };
+    let confirmed = judged(&sets, &errors);
+    assert!(confirmed.rows.iter().all(|row| row.setting == RECOMMENDED), "{confirmed:?}");
+    assert_eq!(confirmed.rows.len(), COMPARED.len());
+    assert!(confirmed.rows.iter().all(|row| row.measured.is_some()), "{confirmed:?}");
+    let last = confirmed.findings.last().unwrap();
+    assert!(last.claim.contains("is the default one") && last.holds == Some(true), "{last:?}");
+}

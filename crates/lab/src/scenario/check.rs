@@ -111,6 +111,7 @@ impl Scenario {
                 "publish_every",
                 "publish_requests",
                 "notifications_max",
+                "keep_alive_count",
             ],
             Kind::Roundtrip => vec!["clients", "payload", "publishing_ms", "count"],
             Kind::Fan => vec!["clients", "publishing_ms", "count"],
@@ -141,6 +142,7 @@ impl Scenario {
             ("publish_every", load.publish_every.is_some()),
             ("publish_requests", load.publish_requests.is_some()),
             ("notifications_max", load.notifications_max.is_some()),
+            ("keep_alive_count", load.keep_alive_count.is_some()),
         ];
         let (key, _) = given.into_iter().find(|(key, is_given)| *is_given && !takes.contains(key))?;
         Some(format!(
@@ -184,6 +186,7 @@ impl Scenario {
             ("count", load.count == Some(0)),
             ("publish_requests", load.publish_requests == Some(0)),
             ("notifications_max", load.notifications_max == Some(0)),
+            ("keep_alive_count", load.keep_alive_count == Some(0)),
         ];
         if let Some((key, _)) = counts.iter().find(|(_, is_zero)| *is_zero) {
             return Some(format!("load.{key} is 0: write at least 1, or leave it out"));

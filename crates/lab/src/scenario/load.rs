@@ -126,6 +126,7 @@ impl Condition {
             publish_every: self.publish_every,
             publish_requests: self.publish_requests,
             notifications_max: self.notifications_max,
+            keep_alive_count: self.keep_alive_count,
             steady: self.time.steady,
             ..load
         }

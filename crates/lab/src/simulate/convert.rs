@@ -148,6 +148,7 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
     let (load, items) = match condition.kind {
         Kind::Subscribe => {
             let interval = condition.publishing_ms.filter(|ms| *ms > 0.0).unwrap_or(1_000.0);
+            let usual = Subscription::new(milliseconds(interval));
             let subscription = Subscription {
                 // Same as `bench subscribe`: sampled once per publishing interval, and only the newest value counts.
                 sampling_interval: milliseconds(condition.sampling_ms.unwrap_or(interval)),
@@ -155,7 +156,8 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
                 publish_every: condition.publish_every.map(percent),
                 publish_requests: condition.publish_requests,
                 notifications_max: condition.notifications_max.unwrap_or(0),
-                ..Subscription::new(milliseconds(interval))
+                keep_alive_count: condition.keep_alive_count.unwrap_or(usual.keep_alive_count),
+                ..usual
             };
             let items = condition.items.unwrap_or(clients).div_ceil(clients).max(1);
             (Load::Subscribe(subscription), Some(items))

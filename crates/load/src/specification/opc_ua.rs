@@ -142,6 +142,10 @@ pub struct Subscribe {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub notifications_max: Option<u32>,
 
+    /// Number of publishing intervals without changes until the server sends a keep-alive message. By default 10.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep_alive_count: Option<u32>,
+
     /// Start the measurement when messages have arrived in time and with equally many values for ten intervals.
     #[arg(long)]
     pub steady: bool,
@@ -177,6 +181,7 @@ impl Default for Subscribe {
             publish_every: None,
             publish_requests: None,
             notifications_max: None,
+            keep_alive_count: None,
             steady: false,
             heavy: None,
             stall: false,

@@ -47,7 +47,7 @@ pub fn scenario(problem: &Problem, tuned: &Tuned) -> Result<String, NoScenario> 
         Metric::DelayMeanMs.text(figures.delay_mean_ms),
         Metric::BandwidthBitsS.text(figures.bandwidth_bits_s)
     );
-    text.push_str(&load(problem, &tuned.recommended.settings, tuned.queue_size)?);
+    text.push_str(&load("recommended", problem, &tuned.recommended.settings, tuned.queue_size)?);
     let promised = [
         ("age.mean_us", figures.delay_mean_ms * 1e3),
         ("age.p99_us", figures.delay_p99_ms * 1e3),
@@ -61,20 +61,31 @@ pub fn scenario(problem: &Problem, tuned: &Tuned) -> Result<String, NoScenario> 
     Ok(text)
 }
 
-/// The load of a setting as a scenario without thresholds. Items of which the setting leaves the queue size open get
+/// Whether a recommendation is the [default setting](default_setting): there is nothing to compare.
+#[must_use]
+pub fn is_default(tuned: &Tuned) -> bool {
+    let chosen = &tuned.recommended.settings;
+    let queue_size = if chosen.queue_size > 0 { chosen.queue_size } else { open_queue(tuned.queue_size) };
+    Settings { queue_size, ..chosen.clone() } == default_setting(chosen)
+}
+
+/// The queue of items of which a setting leaves the size open.
+const fn open_queue(lossless: u32) -> u32 {
+    if lossless > 2 { lossless } else { 2 }
+}
+
+/// The load of a setting as a scenario of this name, without thresholds. Items of which the setting leaves the queue size open get
 /// `queue`.
 ///
 /// # Errors
 /// See [`NoScenario`].
-pub fn load(problem: &Problem, settings: &Settings, queue: u32) -> Result<String, NoScenario> {
+pub fn load(name: &str, problem: &Problem, settings: &Settings, queue: u32) -> Result<String, NoScenario> {
     if settings.transport != Transport::Session {
         return Err(NoScenario::PubSub);
     }
     if problem.is_shared {
         return Err(NoScenario::Shared);
     }
-    let is_default = *settings == default_setting(settings);
-    let name = if is_default { "default" } else { "recommended" };
     let mut text = String::new();
     // Writing to a String does not fail.
     let _ = writeln!(text, "name = {name:?}\nlink = {:?}\n", problem.link.name);
@@ -89,7 +100,8 @@ pub fn load(problem: &Problem, settings: &Settings, queue: u32) -> Result<String
     let _ = writeln!(text, "items = {}", problem.items().saturating_mul(clients));
     let _ = writeln!(text, "publishing_ms = {:?}", settings.publishing_ms);
     let _ = writeln!(text, "sampling_ms = {:?}", settings.sampling_ms);
-    let queue = if settings.queue_size > 0 { settings.queue_size } else { queue.max(2) };
+    let _ = writeln!(text, "keep_alive_count = {}", settings.keep_alive_count);
+    let queue = if settings.queue_size > 0 { settings.queue_size } else { open_queue(queue) };
     let _ = writeln!(text, "queue = {queue}");
     if let Some(share) = problem.publish_every {
         let _ = writeln!(text, "publish_every = {share:?}");
@@ -164,10 +176,15 @@ mod tests {
 
     #[test]
     fn the_load_has_the_limits_of_the_subscription() {
-        let sets = ["tune.search.publish_requests=2", "tune.search.notifications_max=40"];
+        let sets = [
+            "tune.search.publish_requests=2",
+            "tune.search.notifications_max=40",
+            "tune.search.keep_alive_count=3",
+        ];
         let table: toml::Table = of(PLANT, &sets).unwrap().parse().unwrap();
         assert_eq!(table["load"]["publish_requests"].as_integer(), Some(2));
         assert_eq!(table["load"]["notifications_max"].as_integer(), Some(40));
+        assert_eq!(table["load"]["keep_alive_count"].as_integer(), Some(3));
         let without: toml::Table = of(PLANT, &[]).unwrap().parse().unwrap();
         assert!(without["load"].get("publish_requests").is_none());
     }
@@ -183,7 +200,7 @@ mod tests {
     #[test]
     fn the_default_setting_has_a_queue_of_one_value() {
         let problem = Problem::parse(PLANT, "p", &Options::default()).unwrap();
-        let text = load(&problem, &default_setting(&Settings::usual()), 9).unwrap();
+        let text = load("default", &problem, &default_setting(&Settings::usual()), 9).unwrap();
         let table: toml::Table = text.parse().unwrap();
         assert_eq!((table["name"].as_str(), table["load"]["queue"].as_integer()), (Some("default"), Some(1)));
         assert_eq!(table["load"]["publishing_ms"].as_float(), Some(500.0));

@@ -632,7 +632,8 @@ impl Requester {
                 reply.decode::<ReadResponse>()?.results.iter().find_map(|value| bad(value.status()))
             }
             Operation::ReadHistory(_) => {
-                history::check(&reply.decode::<HistoryReadResponse>()?, &self.asked, shape, now).err()
+                let times = history::Times { asked: self.sent_at, now };
+                history::check(&reply.decode::<HistoryReadResponse>()?, &self.asked, shape, times).err()
             }
         })
     }

@@ -24,7 +24,7 @@ use taktwerk_server::history::{
     StoreError,
 };
 use taktwerk_server::space::NodeError;
-use taktwerk_types::{ExtensionObject, Instant, StatusCode, UtcTime};
+use taktwerk_types::{DataValue, ExtensionObject, Instant, StatusCode, UtcTime};
 
 /// Interval for storing values, and the longest queue of values that wait for it, as in `taktwerk`.
 pub(crate) const STORE_EVERY: Duration = Duration::from_millis(500);
@@ -126,7 +126,7 @@ impl Archive {
                 )
             })
             .collect();
-        let _ = self.store.append(&values);
+        let _ = self.append(&values);
     }
 }
 
@@ -136,6 +136,12 @@ impl HistoryStore for Archive {
     }
 
     fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
+        #[cfg(test)]
+        if let Some(tamper) = TAMPER.with_borrow(|tamper| *tamper) {
+            let mut values = values.to_vec();
+            tamper(&mut values);
+            return self.store.append(&values);
+        }
         self.store.append(values)
     }
 
@@ -195,13 +201,29 @@ pub(super) enum Wrong {
     Broken(String),
 }
 
-/// Checks the response to a [`request`]: values are in order, and none that was written is missing between them.
+/// When a request was sent, and when its response arrived.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) asked: Instant,
+    pub(super) now: Instant,
+}
+
+/// Values that are older when the history is asked for must be in it. Storing them takes an interval, and slow jobs may wait for
+/// processors.
+const STORED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Checks the response to a [`request`]: values are in order, none that was written is missing between them, and the newest ones
+/// are not missing either.
 pub(super) fn check(
     response: &HistoryReadResponse,
     variables: &[u32],
     shape: &Shape,
-    now: Instant,
+    times: Times,
 ) -> Result<(), Wrong> {
+    if response.results.len() != variables.len() {
+        let (results, asked) = (response.results.len(), variables.len());
+        return Err(Wrong::Failed(format!("{results} results for {asked} variables")));
+    }
     for (result, variable) in response.results.iter().zip(variables) {
         if result.status_code.is_bad() {
             return Err(Wrong::Failed(result.status_code.to_string()));
@@ -213,26 +235,48 @@ pub(super) fn check(
         let values = data.map_err(|error| Wrong::Failed(error.to_string()))?.data_values;
         let group = shape.group_of.get(*variable as usize).copied().unwrap_or(0);
         let Some(rhythm) = shape.rhythms.get(group) else { continue };
-        let is_numbered = !rhythm.period.is_zero() && rhythm.value_len >= 4;
+        let broken = |problem: String| Err(Wrong::Broken(format!("variable {variable}: {problem}")));
+        let Some(newest) = values.first() else { return broken("its history is empty".to_owned()) };
         for pair in values.windows(2) {
             let [newer, older] = pair else { continue };
             if newer.source_timestamp <= older.source_timestamp {
                 let times = (newer.source_timestamp, older.source_timestamp);
-                return Err(Wrong::Broken(format!(
-                    "variable {variable}: history is out of order: {times:?}"
-                )));
+                return broken(format!("history is out of order: {times:?}"));
             }
-            let numbers = [newer, older].map(|one| rhythm.number(one.value.as_ref()?, now));
-            if let [Some(newer), Some(older)] = numbers
-                && is_numbered
-                && shape.has_complete_history
-                && newer > 0
-                && older != newer - 1
-            {
-                let problem = format!("variable {variable}: history has {newer} after {older}");
-                return Err(Wrong::Broken(problem));
+        }
+        if rhythm.period.is_zero() || rhythm.value_len < 4 || !shape.has_complete_history {
+            continue;
+        }
+        let number = |one: &DataValue| rhythm.number(one.value.as_ref()?, times.now);
+        for pair in values.windows(2) {
+            let [newer, older] = pair else { continue };
+            match (number(newer), number(older)) {
+                (Some(newer), Some(older)) if newer <= 0 || older == newer - 1 => {}
+                (Some(newer), Some(older)) => return broken(format!("history has {newer} after {older}")),
+                // Such as Bad_DataLost.
+                _ => return broken("history has a gap".to_owned()),
+            }
+        }
+        let stored = times.asked.as_nanos().saturating_sub(STORED_WITHIN.as_nanos() as u64);
+        let expected = rhythm.newest(Instant::from_nanos(stored.max(rhythm.start.as_nanos())));
+        match number(newest) {
+            Some(newest) if newest >= expected => {}
+            newest => {
+                return broken(format!("history ends with {newest:?}, and {expected} was written before"));
             }
         }
     }
     Ok(())
 }
+
+/// What tests do to values before they are stored, to break the promise.
+#[cfg(test)]
+type Tamper = fn(&mut Vec<(NodeKey, HistoryValue)>);
+
+#[cfg(test)]
+thread_local! {
+    static TAMPER: RefCell<Option<Tamper>> = const { RefCell::new(None) };
+}
+
+#[cfg(test)]
+mod tests;

@@ -66,7 +66,7 @@ async fn a_refused_first_configuration_leaves_no_nodes() {
     let mended = text("Free");
     PreparedGateway::check(&config(&mended), namespace.clone()).unwrap();
     let gateway = PreparedGateway::within(config(&mended), namespace.clone()).unwrap().start().unwrap();
-    assert!(names.iter().all(|name| is_there(&name)));
+    assert!(names.iter().all(is_there));
     tokio::task::block_in_place(|| drop(gateway));
     server.stop(Duration::ZERO);
 }

@@ -184,6 +184,43 @@ fn a_bridge_continues_after_a_restart_of_its_server() {
     drop(bridge);
 }
 
+/// Wild cards publish the Variables that they match, and skip other nodes with a message.
+#[test]
+fn wild_cards_publish_only_variables() {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let boiler = server.namespace("urn:test:boilers").object("Boiler").add().unwrap();
+    boiler.object("Pump").add().unwrap();
+    boiler.method("Reset").handler(|_, ()| Ok(())).unwrap();
+    boiler.variable("Temperature", 21.5).add().unwrap();
+    boiler.variable("Level", 4.0).add().unwrap();
+    let running = server.spawn().unwrap();
+    let (url, from) = (url(8), running.url());
+    let publish = |nodes: &str| {
+        let arguments = ["pubsub", "publish", &url, "--interface", "lo", "-I", "20", "-d", "1"];
+        let arguments = [arguments.as_slice(), &["--from", &from, "--nodes", nodes]].concat();
+        let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(&arguments).run(LIMIT).unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let listener = Background::start(&["pubsub", "listen", &url, "--interface", "lo", "--json"]);
+    let (code, said) = publish("/Objects/2:Boiler/*");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("skipped 2 nodes that are not Variables"), "{said}");
+    let message = listener.message(|message| message["Fields"].is_object());
+    assert_eq!(message["Fields"].as_object().unwrap().len(), 2, "{message}");
+    // Without any Variable, nothing is published.
+    let (code, said) = publish("/Objects/2:Boil*");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("matches no Variable, only 1 other node.") && said.contains("taktwerk browse"),
+        "{said}"
+    );
+    // A node that is named exactly is not skipped.
+    let (code, said) = publish("/Objects/2:Boiler");
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said.contains("Only Variables have a Value"), "{said}");
+    running.stop(Duration::from_secs(1));
+}
+
 /// A server that provides the keys of one group, and the directory of a client that it trusts.
 fn key_service(folder: &std::path::Path) -> (taktwerk::RunningServer, String) {
     let pki = |name: &str, uri: &str| {

@@ -38,7 +38,7 @@ pub fn find(
 ) -> Result<Vec<NodeId>, GeneratorError> {
     let most = wanted.map_or(usize::MAX, |wanted| wanted as usize);
     if !named.is_empty() {
-        let mut nodes = resolve::all(session, named)?;
+        let mut nodes = resolve::with_values(session, named)?.ids;
         nodes.truncate(most);
         return Ok(nodes);
     }

@@ -93,7 +93,12 @@ impl Bridge {
     ) -> Result<Self, Failure> {
         let connection = ConnectionArgs { endpoint: endpoint.clone(), security: security.clone() };
         let mut session = Session::connect_for_good(&connection)?;
-        let nodes = resolve::all(&mut session, specs)?;
+        let resolve::WithValues { ids: nodes, skipped } = resolve::with_values(&mut session, specs)?;
+        if skipped > 0 {
+            let nodes =
+                if skipped == 1 { "node that is not a Variable" } else { "nodes that are not Variables" };
+            tell!("skipped {skipped} {nodes}");
+        }
         let millis = interval.as_secs_f64() * 1e3;
         let params = SubscriptionParams { publishing_interval_ms: millis, ..SubscriptionParams::default() };
         let items = (0u32..).zip(&nodes).map(|(client_handle, node)| MonitoredItemCreateRequest {
@@ -153,10 +158,12 @@ impl Bridge {
         match event {
             SubscriptionEvent::Items(results) => {
                 for bad in results.iter().filter(|result| result.status.is_bad()) {
-                    let node = self.nodes.get(bad.client_handle as usize);
-                    let node = node.map_or_else(String::new, ToString::to_string);
+                    let id = self.nodes.get(bad.client_handle as usize);
+                    let node = id.map_or_else(String::new, ToString::to_string);
                     if !self.is_open {
-                        return Err(Failure::BadStatus(format!("{node}: {}", bad.status)));
+                        let why = bad.status.description().unwrap_or_default();
+                        let advice = id.map_or_else(String::new, |id| session::advice(id, bad.status));
+                        return Err(Failure::BadStatus(format!("{node}: {}: {why}{advice}", bad.status)));
                     }
                     // After a restart of the server, a node may be missing. The other nodes continue.
                     tracing::warn!(node, status = %bad.status, "the server no longer has this node");

@@ -59,8 +59,6 @@ pub fn with(
                 return many(session, spec);
             }
             let found = expand(session, spec, steps)?;
-            let has_value =
-                |child: &&Found| matches!(child.1, NodeClass::VARIABLE | NodeClass::VARIABLE_TYPE);
             // If no node has a value, use all; the server then reports what is wrong.
             let chosen: Vec<&Found> = match found.iter().any(|child| has_value(&child)) {
                 true => found.iter().filter(has_value).collect(),
@@ -72,8 +70,47 @@ pub fn with(
     }
 }
 
+/// The nodes with values that specs name.
+#[derive(Debug, Default)]
+pub struct WithValues {
+    /// Nodes with values, and all nodes that are named without wild cards.
+    pub ids: Vec<NodeId>,
+    /// Number of nodes without a value that wild cards matched.
+    pub skipped: usize,
+}
+
+/// All nodes with a value that the specs name: at least one. Wild cards skip other nodes and count them.
+pub fn with_values(session: &mut Session, specs: &[NodeSpec]) -> Result<WithValues, GeneratorError> {
+    let mut all = WithValues::default();
+    for spec in specs {
+        match spec {
+            NodeSpec::Path(steps) if steps.iter().any(|step| step.plain().is_none()) => {
+                let found = expand(session, spec, steps)?;
+                let before = all.ids.len();
+                all.ids.extend(found.iter().filter(has_value).map(|(id, _)| id.clone()));
+                all.skipped += found.len() - (all.ids.len() - before);
+            }
+            _ => all.ids.extend(many(session, spec)?),
+        }
+    }
+    if all.ids.is_empty() && all.skipped > 0 {
+        let names: Vec<String> = specs.iter().map(ToString::to_string).collect();
+        return Err(GeneratorError::Usage(format!(
+            "{} matches no Variable, only {} other node{}. `taktwerk browse` shows the Variables below an Object",
+            names.join(", "),
+            all.skipped,
+            if all.skipped == 1 { "" } else { "s" }
+        )));
+    }
+    Ok(all)
+}
+
 /// A node and its class.
 type Found = (NodeId, NodeClass);
+
+fn has_value(found: &&Found) -> bool {
+    matches!(found.1, NodeClass::VARIABLE | NodeClass::VARIABLE_TYPE)
+}
 
 /// Converts a namespace URI in an id to an index.
 fn local(session: &mut Session, id: &ExpandedNodeId) -> Result<NodeId, GeneratorError> {

@@ -85,7 +85,7 @@ pub(super) fn server(
     let nodes = if arguments.node.is_empty() {
         variables(&mut session, interrupt)?
     } else {
-        resolve::all(&mut session, &arguments.node)?
+        resolve::with_values(&mut session, &arguments.node)?.ids
     };
     if nodes.is_empty() {
         return Err(Failure::Usage(format!("{url} has no variables below Objects: name some with --node")));

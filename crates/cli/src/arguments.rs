@@ -12,7 +12,7 @@ pub(crate) fn parse<T: Parser>() -> T {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let endpoint = std::env::var_os(ENDPOINT).filter(|value| !value.is_empty());
     parse_from(&arguments, endpoint).unwrap_or_else(|error| {
-        if let Some(message) = of_number(&error) {
+        if let Some(message) = of_number(&error).or_else(|| of_configuration(&error)) {
             tell!("{}", message.trim_end());
             std::process::exit(error.exit_code());
         }
@@ -31,6 +31,52 @@ fn of_number(error: &clap::Error) -> Option<String> {
         return None;
     };
     Some(error.render().to_string().replace(&source.to_string(), wanted))
+}
+
+/// Options of `serve` that a configuration file replaces, and what to write there.
+const IN_FILE: [(&str, &str); 17] = [
+    ("--web", "[web] bind = \"127.0.0.1:8080\""),
+    ("--bind", "[server] bind = [\"0.0.0.0:4840\"]"),
+    ("--port", "[server] bind = [\"127.0.0.1:4840\"]"),
+    ("--no-plant", "[server] simulated_plant = false"),
+    ("--nodeset", "[server] nodesets = [\"machine.xml\"]"),
+    ("--threads", "[server] threads = 2"),
+    ("--max-sessions", "[limits] sessions = 1000"),
+    ("--policy", "[security] policies = [\"Basic256Sha256\"]"),
+    ("--pki", "[security] pki = \"pki\""),
+    ("--node-management", "[node_management] enabled = true"),
+    ("--pubsub", "[pubsub] configuration = \"pubsub.toml\""),
+    ("--pubsub-save", "[pubsub] save_to = \"pubsub.uabinary\""),
+    ("--pubsub-keys", "[pubsub] keys = [\"plant.keys\"]"),
+    ("--pubsub-replay-file", "[pubsub] replay_file = \"pubsub.replay\""),
+    ("--history", "[history] file = \"history.db\""),
+    ("--durable", "[durable_subscriptions] file = \"subscriptions.db\""),
+    ("--headroom", "[headroom] calibration = \"model.json\""),
+];
+
+/// The message for an option of `serve` beside `--config`, with the key for the configuration file.
+fn of_configuration(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue};
+    if error.kind() != ErrorKind::ArgumentConflict {
+        return None;
+    }
+    let mut options: Vec<&str> = Vec::new();
+    for kind in [ContextKind::InvalidArg, ContextKind::PriorArg] {
+        match error.get(kind) {
+            Some(ContextValue::String(option)) => options.push(option),
+            Some(ContextValue::Strings(all)) => options.extend(all.iter().map(String::as_str)),
+            _ => {}
+        }
+    }
+    let names: Vec<&str> = options.iter().filter_map(|option| option.split(' ').next()).collect();
+    let keys = IN_FILE.iter().filter(|(option, _)| names.contains(option));
+    let keys: Vec<&str> = keys.map(|(_, key)| *key).collect();
+    let message = error.render().to_string();
+    if keys.is_empty() || !names.contains(&"--config") || !message.contains("taktwerk serve ") {
+        return None;
+    }
+    let (first, rest) = message.split_once("\n\n")?;
+    Some(format!("{first}\n\n  With --config, write into the file: {}\n\n{rest}", keys.join(", ")))
 }
 
 /// Parses the command line. If that fails and `endpoint` is set, tries again with `endpoint` inserted as the URL: in
@@ -145,6 +191,50 @@ mod tests {
             message.contains("'much' for '--headroom-limit <SHARE>': write a number, such as 2.5"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn options_beside_a_configuration_name_its_keys() {
+        let of = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(Into::into).collect();
+            of_configuration(&parse_from::<Cli>(&words, None).unwrap_err())
+        };
+        for (option, key) in IN_FILE.iter().filter(|(option, _)| cfg!(feature = "web") || *option != "--web")
+        {
+            let value = match *option {
+                "--web" => Some("127.0.0.1:8080"),
+                "--bind" => Some("127.0.0.1"),
+                "--no-plant" | "--node-management" => None,
+                _ => Some("1"),
+            };
+            let words = ["taktwerk", "serve", "--config", "s.toml", option].into_iter().chain(value);
+            let message = of(&words.collect::<Vec<_>>()).unwrap();
+            assert!(message.contains("cannot be used with") && message.contains(key), "{message}");
+        }
+        // The order does not matter, and other commands have another --config.
+        assert!(of(&["taktwerk", "serve", "--no-plant", "--config", "s.toml"]).is_some());
+        let publish = ["taktwerk", "pubsub", "publish", "--config", "p.toml", "--signals", "3"];
+        assert_eq!(of(&publish), None);
+    }
+
+    /// The keys in the hints are those of the file.
+    #[test]
+    fn the_hints_are_settings_of_a_configuration() {
+        for (option, key) in IN_FILE {
+            let (section, setting) = key.split_once("] ").unwrap();
+            let base = "[identities]\nanonymous = true\n";
+            let none = if section == "[security" { "none = true\n" } else { "" };
+            let mut text = format!("{base}{section}]\n{setting}\n{none}");
+            if none.is_empty() {
+                text += "[security]\nnone = true\n";
+            }
+            if option == "--bind" {
+                // Other machines need certificates and users.
+                text = text.replace("0.0.0.0", "127.0.0.1");
+            }
+            let parsed = taktwerk_config::ConfigFile::parse(std::path::Path::new("s.toml"), &text);
+            assert!(parsed.is_ok(), "{option}: {}", parsed.unwrap_err());
+        }
     }
 
     #[test]

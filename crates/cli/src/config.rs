@@ -1,12 +1,13 @@
 //! `taktwerk config`: the configuration file of `taktwerk serve`.
 
 use crate::config_file::{load, users};
-use crate::config_init;
+use crate::config_init::{self, Place};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::serve::control;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::json;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use taktwerk_config::users::{User, Users};
 use taktwerk_config::{Config, ConfigError};
@@ -30,73 +31,81 @@ pub(crate) enum ConfigCommand {
         file: PathBuf,
     },
     /// Write a commented configuration file to edit.
-    Init {
-        /// File to write; it must not exist.
-        #[arg(default_value = "server.toml")]
-        file: PathBuf,
-        /// Directory for data of the server: certificates, users, history. Default: beside the file. A service uses
-        /// /var/lib/taktwerk.
-        #[arg(long, value_name = "DIR")]
-        state: Option<PathBuf>,
-        /// Add a source for the Modbus device at HOST[:PORT]. The file then runs as it is. Can be repeated.
-        #[cfg(feature = "gateway")]
-        #[arg(long, value_name = "HOST[:PORT]")]
-        modbus: Vec<String>,
-        /// Show the topics of an MQTT broker at mqtt://HOST[:PORT].
-        #[cfg(feature = "gateway")]
-        #[arg(long, value_name = "URL")]
-        mqtt: Vec<String>,
-        /// Mirror an OPC UA server at opc.tcp://HOST[:PORT].
-        #[cfg(feature = "gateway")]
-        #[arg(long, value_name = "URL")]
-        opcua: Vec<String>,
-        /// Poll JSON at http://HOST[:PORT]/PATH.
-        #[cfg(feature = "gateway")]
-        #[arg(long, value_name = "URL")]
-        http: Vec<String>,
-        /// Read a file that another program writes.
-        #[cfg(feature = "gateway")]
-        #[arg(long = "file", value_name = "FILE")]
-        files: Vec<PathBuf>,
-        /// Follow the lines that are appended to a file.
-        #[cfg(feature = "gateway")]
-        #[arg(long = "log", value_name = "FILE")]
-        logs: Vec<PathBuf>,
-        /// Play a recording in CSV, whose first line names the columns.
-        #[cfg(feature = "gateway")]
-        #[arg(long = "replay", value_name = "FILE")]
-        recordings: Vec<PathBuf>,
-    },
+    Init(Box<InitArgs>),
+}
+
+/// `taktwerk config init`
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// File to write; it must not exist.
+    #[arg(default_value = "server.toml")]
+    file: PathBuf,
+    /// Directory for data of the server: certificates, users, history. Default: beside the file. A service uses
+    /// /var/lib/taktwerk.
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Turn on the dashboard at this address of this machine, such as 127.0.0.1:8080.
+    #[arg(long, value_name = "ADDR:PORT")]
+    web: Option<SocketAddr>,
+    /// Add a source for the Modbus device at HOST[:PORT]. The file then runs as it is. Can be repeated.
+    #[cfg(feature = "gateway")]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    modbus: Vec<String>,
+    /// Show the topics of an MQTT broker at mqtt://HOST[:PORT].
+    #[cfg(feature = "gateway")]
+    #[arg(long, value_name = "URL")]
+    mqtt: Vec<String>,
+    /// Mirror an OPC UA server at opc.tcp://HOST[:PORT].
+    #[cfg(feature = "gateway")]
+    #[arg(long, value_name = "URL")]
+    opcua: Vec<String>,
+    /// Poll JSON at http://HOST[:PORT]/PATH.
+    #[cfg(feature = "gateway")]
+    #[arg(long, value_name = "URL")]
+    http: Vec<String>,
+    /// Read a file that another program writes.
+    #[cfg(feature = "gateway")]
+    #[arg(long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Follow the lines that are appended to a file.
+    #[cfg(feature = "gateway")]
+    #[arg(long = "log", value_name = "FILE")]
+    logs: Vec<PathBuf>,
+    /// Play a recording in CSV, whose first line names the columns.
+    #[cfg(feature = "gateway")]
+    #[arg(long = "replay", value_name = "FILE")]
+    recordings: Vec<PathBuf>,
 }
 
 /// Runs a command.
 pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
     match command {
         ConfigCommand::Check { file } => check(file, output),
-        #[cfg(feature = "gateway")]
-        ConfigCommand::Init { file, state, modbus, mqtt, opcua, http, files, logs, recordings } => {
-            let (modbus, mqtt, opcua) = (modbus.clone(), mqtt.clone(), opcua.clone());
-            let recordings = absolute(recordings)?;
-            let recordings: Result<_, _> = recordings.iter().map(|path| Recording::read(path)).collect();
-            let wishes = Wishes {
-                modbus,
-                mqtt,
-                opcua,
-                http: http.clone(),
-                files: absolute(files)?,
-                logs: absolute(logs)?,
-                recordings: recordings.map_err(Failure::Usage)?,
-            };
-            if wishes.is_empty() {
-                config_init::server(file, state.as_deref(), output)
-            } else {
-                config_init::gateway(file, &wishes, state.as_deref(), output)
-            }
-        }
+        ConfigCommand::Init(arguments) => init(arguments, output),
         ConfigCommand::Apply { file } => apply(file, output),
-        #[cfg(not(feature = "gateway"))]
-        ConfigCommand::Init { file, state } => config_init::server(file, state.as_deref(), output),
     }
+}
+
+fn init(arguments: &InitArgs, output: Output) -> Result<(), Failure> {
+    let place = Place { file: &arguments.file, state: arguments.state.as_deref(), web: arguments.web };
+    #[cfg(feature = "gateway")]
+    {
+        let recordings = absolute(&arguments.recordings)?;
+        let recordings: Result<_, _> = recordings.iter().map(|path| Recording::read(path)).collect();
+        let wishes = Wishes {
+            modbus: arguments.modbus.clone(),
+            mqtt: arguments.mqtt.clone(),
+            opcua: arguments.opcua.clone(),
+            http: arguments.http.clone(),
+            files: absolute(&arguments.files)?,
+            logs: absolute(&arguments.logs)?,
+            recordings: recordings.map_err(Failure::Usage)?,
+        };
+        if !wishes.is_empty() {
+            return config_init::gateway(&place, &wishes, output);
+        }
+    }
+    config_init::server(&place, output)
 }
 
 /// Absolute paths of files: they are relative to the current directory, but the configuration may be elsewhere.

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use serde_json::json;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use taktwerk_config::EXAMPLE;
 use taktwerk_config::file;
@@ -21,9 +22,44 @@ const WRITTEN: [&str; 9] = [
     "alarms.bin",
 ];
 
+/// The setting of the dashboard in new files.
+const WEB: &str = "# bind = \"127.0.0.1:8080\"";
+
+/// Where a new file is written, and what it says about its surroundings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The file.
+    pub(crate) file: &'a Path,
+    /// The directory for data of the server. Default: that of the file.
+    pub(crate) state: Option<&'a Path>,
+    /// The address of the dashboard. Default: none.
+    pub(crate) web: Option<SocketAddr>,
+}
+
+impl Place<'_> {
+    /// The text with the directory and the address.
+    fn complete(&self, text: &str) -> Result<String, Failure> {
+        let text = with_state(text, self.state)?;
+        let Some(web) = self.web else { return Ok(text) };
+        if !web.ip().is_loopback() {
+            return Err(Failure::Usage(format!(
+                "--web {web}: other machines need HTTPS. Leave --web out, and set bind, certificate and key under [web] \
+                 in the file"
+            )));
+        }
+        Ok(text.replacen(WEB, &format!("bind = \"{web}\""), 1))
+    }
+
+    /// The last step after the server was started.
+    fn next(&self) -> String {
+        self.web.map_or_else(String::new, |web| format!(", then open http://{web}/"))
+    }
+}
+
 /// Writes the commented example, and an empty users file beside it.
-pub(crate) fn server(path: &Path, state: Option<&Path>, output: Output) -> Result<(), Failure> {
-    let text = with_state(EXAMPLE, state)?;
+pub(crate) fn server(place: &Place<'_>, output: Output) -> Result<(), Failure> {
+    let (path, state) = (place.file, place.state);
+    let text = place.complete(EXAMPLE)?;
     write(path, &text)?;
     // An empty users file, which only its owner can read.
     let users = state.map_or_else(|| path.with_file_name("users.toml"), |state| state.join("users.toml"));
@@ -37,26 +73,27 @@ pub(crate) fn server(path: &Path, state: Option<&Path>, output: Output) -> Resul
         }));
     }
     output.text(&format!(
-        "wrote {0}; next: taktwerk user add NAME --role Operator --file {1}, then taktwerk serve --config {0}",
+        "wrote {0}; next: taktwerk user add NAME --role Operator --file {1}, then taktwerk serve --config {0}{2}",
         path.display(),
-        users.display()
+        users.display(),
+        place.next()
     ))
 }
 
 /// Writes a file for the given sources. It can be used without changes.
 #[cfg(feature = "gateway")]
 pub(crate) fn gateway(
-    path: &Path,
+    place: &Place<'_>,
     wishes: &taktwerk_gateway::init::Wishes,
-    state: Option<&Path>,
     output: Output,
 ) -> Result<(), Failure> {
+    let path = place.file;
     let text = wishes.file().map_err(Failure::Usage)?;
-    write(path, &with_state(&text, state)?)?;
+    write(path, &place.complete(&text)?)?;
     if output.is_json() {
         return output.document(&json!({ "File": path.display().to_string() }));
     }
-    output.text(&format!("wrote {0}; next: taktwerk serve --config {0}", path.display()))
+    output.text(&format!("wrote {0}; next: taktwerk serve --config {0}{1}", path.display(), place.next()))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
@@ -136,6 +173,27 @@ mod tests {
         let file = taktwerk_config::ConfigFile::parse(Path::new("/etc/g.toml"), &text).unwrap();
         assert_eq!(file.resolve(&file.config().security.pki), folder.path().join("pki"));
         assert!(text.contains(&format!("# pki = \"{}/pki-gateway\"", folder.path().display())));
+    }
+
+    #[test]
+    fn the_dashboard_is_turned_on_in_both_files() {
+        let place =
+            |web: &str| Place { file: Path::new("s.toml"), state: None, web: Some(web.parse().unwrap()) };
+        let mut texts = vec![EXAMPLE.to_owned()];
+        #[cfg(feature = "gateway")]
+        texts.push(taktwerk_gateway::init::file_of(""));
+        for text in texts {
+            let written = place("127.0.0.1:8090").complete(&text).unwrap();
+            let file = taktwerk_config::ConfigFile::parse(Path::new("s.toml"), &written).unwrap();
+            let bind = file.config().web.bind.as_ref().map(|bind| bind.get_ref().as_str());
+            assert_eq!(bind, Some("127.0.0.1:8090"));
+            // Without the option, it is off.
+            let file = taktwerk_config::ConfigFile::parse(Path::new("s.toml"), &text).unwrap();
+            assert!(file.config().web.bind.is_none());
+        }
+        let refused = place("0.0.0.0:8080").complete(EXAMPLE).unwrap_err().to_string();
+        assert!(refused.contains("HTTPS"), "{refused}");
+        assert_eq!(place("[::1]:8080").next(), ", then open http://[::1]:8080/");
     }
 
     #[test]

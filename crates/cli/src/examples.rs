@@ -133,6 +133,7 @@ Examples:
   taktwerk config init /etc/taktwerk/server.toml --state /var/lib/taktwerk
   taktwerk config init gateway.toml --modbus plc7:502         a gateway that runs as it is
   taktwerk config init gateway.toml --mqtt mqtt://broker --opcua opc.tcp://plc8:4840
+  taktwerk config init gateway.toml --modbus plc7:502 --web 127.0.0.1:8080   with a dashboard
   taktwerk config init gateway.toml --replay oven.csv         a tag for each column of a recording
   taktwerk config check server.toml
   taktwerk config apply server.toml        to the server that runs with it";

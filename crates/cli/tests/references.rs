@@ -76,6 +76,24 @@ fn missing_nodes_are_refused_with_line_key_and_suggestion() {
         }
         assert!(!folder.path().join("history.db").exists(), "a check writes nothing");
     }
+    // The server refuses what the checks refuse.
+    let elsewhere = tempfile::tempdir().unwrap();
+    for (more, expected) in [
+        (
+            format!("{calculation}expression = \"{{Tank/Levle}} * 2\"\n"),
+            "expression: there is no tag {Tank/Levle}",
+        ),
+        (format!("{destination}tags = [\"Tank/Levle\"]\n"), "tags: there is no tag \"Tank/Levle\""),
+        (
+            format!("{destination}fields = [{{ name = \"a\", node = \"{PLANT}/Cycle\" }}]\n"),
+            "node: this server has no node",
+        ),
+    ] {
+        let file = write(elsewhere.path(), "server.toml", &format!("{BASE}{more}"));
+        let output = run(&["serve", "--config", &file, "--exit-with-stdin"]);
+        let told = told(&output);
+        assert!(output.status.code() == Some(2) && told.contains(expected), "{more}\n{told}");
+    }
     // Existing nodes are accepted: those of the plant, of tags, of the server, and of options of `serve`.
     let fine = [
         alarm(&format!("{PLANT}/Cycles"), "high = 5.0\nname = \"Running\""),

@@ -89,6 +89,29 @@ fn a_tag_that_cannot_be_recorded_is_refused() {
     assert_eq!(code, 0, "{text}");
 }
 
+/// Whoever asks for the reload, the same rules hold as for `config check`.
+#[cfg(feature = "gateway")]
+#[test]
+fn a_signal_does_not_apply_destinations_with_missing_nodes() {
+    let destination = |node: &str| {
+        format!(
+            "{CLOSED}[[destination]]\nname = \"d\"\ntype = \"file\"\nfolder = \"f\"\nfields = [{{ name = \"a\", node = \"{node}\" }}]\n"
+        )
+    };
+    let installation = Installation::new();
+    let server = installation.serve(&[]);
+    let url = server.url().to_owned();
+    let reload = || Command::new("kill").args(["-HUP", &server.pid().to_string()]).status().unwrap();
+    installation.write(&destination("nsu=urn:taktwerk:demo-plant;s=Plant/Moode"));
+    assert!(reload().success());
+    // Many times as long as a reload takes.
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(reads(&url), "a file with a mistake was applied");
+    installation.write(&destination("nsu=urn:taktwerk:demo-plant;s=Plant/Mode"));
+    assert!(reload().success());
+    until("the corrected file", || !reads(&url));
+}
+
 #[test]
 fn a_signal_and_a_changed_file_both_reload() {
     let installation = Installation::new();

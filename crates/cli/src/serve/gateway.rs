@@ -49,18 +49,48 @@ mod imp {
     /// The queues of destinations.
     pub(crate) use taktwerk_gateway::Destinations as Queues;
     use taktwerk_gateway::configuration::references;
+    use taktwerk_gateway::destination::nodes::NodeField;
     use taktwerk_gateway::{Changes, Gateway, GatewayConfig, GatewayError, LeftQueue, PreparedGateway};
     use taktwerk_types::ExpandedNodeId;
 
     /// Nodes of tags whose sources are not started yet.
     #[derive(Default)]
-    pub(crate) struct Prepared(Option<PreparedGateway>);
+    pub(crate) struct Prepared {
+        gateway: Option<PreparedGateway>,
+        required: Required,
+    }
+
+    /// Variables in the `fields` of destinations, which must exist.
+    #[derive(Default)]
+    pub(crate) struct Required(Vec<NodeField>);
+
+    impl Required {
+        fn of(config: &GatewayConfig) -> Self {
+            Self(references::required_nodes(config))
+        }
+
+        /// Fails at the first variable that the server does not have.
+        pub(crate) fn check(&self, file: &ConfigFile, known: &References<'_>) -> Result<(), Failure> {
+            let find = |node: &ExpandedNodeId| known.find(&node.to_string()).err();
+            match references::missing_nodes(file.path(), &self.0, find).first() {
+                Some(mistake) => Err(Failure::Usage(mistake.to_string())),
+                None => Ok(()),
+            }
+        }
+    }
 
     /// Running sources.
     pub(crate) struct Started(Option<Gateway>);
 
     /// A validated configuration that can be applied.
     pub(crate) struct Newer(Option<GatewayConfig>);
+
+    impl Newer {
+        /// Whether destinations send variables that must exist.
+        pub(crate) fn requires_nodes(&self) -> bool {
+            self.0.as_ref().is_some_and(|config| !Required::of(config).0.is_empty())
+        }
+    }
 
     impl Started {
         /// Whether there are sources or destinations.
@@ -218,33 +248,30 @@ mod imp {
 
     /// Adds the nodes of a file's tags.
     pub(crate) fn prepare(file: &ConfigFile, server: &Server) -> Result<Prepared, Failure> {
-        let Some(config) = load(file)? else { return Ok(Prepared(None)) };
-        let prepared = PreparedGateway::new(config, server);
-        prepared.map(|prepared| Prepared(Some(prepared))).map_err(|error| explained(file, &error))
+        let Some(config) = load(file)? else { return Ok(Prepared::default()) };
+        let required = Required::of(&config);
+        let prepared = PreparedGateway::new(config, server).map_err(|error| explained(file, &error))?;
+        Ok(Prepared { gateway: Some(prepared), required })
     }
 
-    /// Adds the nodes of a file's tags to a server that exists only for a check, and looks for the variables of
-    /// destinations. Opens no queue and contacts no source.
-    pub(crate) fn rehearse(
-        file: &ConfigFile,
-        server: &Server,
-        known: &References<'_>,
-    ) -> Result<(), Failure> {
-        let (Some(config), Some(whole)) = (load(file)?, load(file)?) else { return Ok(()) };
+    /// Adds the nodes of a file's tags to a server that exists only for a check. Opens no queue and contacts no source.
+    pub(crate) fn rehearse(file: &ConfigFile, server: &Server) -> Result<Required, Failure> {
+        let Some(config) = load(file)? else { return Ok(Required::default()) };
+        let required = Required::of(&config);
         let prepared = PreparedGateway::new(config.without_destinations(), server);
         prepared.map_err(|error| explained(file, &error))?;
-        // The nodes of tags exist by now.
-        let find = |node: &ExpandedNodeId| known.find(&node.to_string()).err();
-        match references::missing_nodes(file.path(), &whole, find).first() {
-            Some(mistake) => Err(Failure::Usage(mistake.to_string())),
-            None => Ok(()),
-        }
+        Ok(required)
     }
 
     impl Prepared {
+        /// Fails if a destination sends a variable that the server does not have.
+        pub(crate) fn check(&self, file: &ConfigFile, known: &References<'_>) -> Result<(), Failure> {
+            self.required.check(file, known)
+        }
+
         /// Starts the sources.
         pub(crate) fn start(self) -> Result<Started, Failure> {
-            let started = self.0.map(PreparedGateway::start).transpose();
+            let started = self.gateway.map(PreparedGateway::start).transpose();
             let started = started.map_err(|error| Failure::Environment(error.to_string()))?;
             if let Some(gateway) = &started {
                 for source in gateway.sources().views() {
@@ -522,21 +549,31 @@ mod imp {
         load(file).map(|_| Prepared)
     }
 
-    pub(crate) fn rehearse(
-        file: &ConfigFile,
-        _: &Server,
-        _: &crate::serve::reference::References<'_>,
-    ) -> Result<(), Failure> {
-        load(file).map(drop)
+    pub(crate) fn rehearse(file: &ConfigFile, _: &Server) -> Result<Prepared, Failure> {
+        load(file).map(|_| Prepared)
     }
 
     impl Prepared {
+        pub(crate) fn check(
+            &self,
+            _: &ConfigFile,
+            _: &crate::serve::reference::References<'_>,
+        ) -> Result<(), Failure> {
+            Ok(())
+        }
+
         pub(crate) fn start(self) -> Result<Started, Failure> {
             Ok(Started)
         }
     }
 
     pub(crate) struct Newer;
+
+    impl Newer {
+        pub(crate) fn requires_nodes(&self) -> bool {
+            false
+        }
+    }
 
     /// Without the feature, no queues exist.
     #[derive(Clone, Default)]

@@ -330,6 +330,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         shares = files::Shares::start(configured.file(), &server)?;
         let references = References::new(configured.file(), server.space());
         rules = Rules::start(configured.file(), &server, &references)?;
+        gateway.check(configured.file(), &references)?;
         configured::check_namespaces(configured.file(), &server.space().namespaces())?;
     }
     let nodes = server.space().node_count();

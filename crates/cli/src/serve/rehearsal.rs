@@ -42,9 +42,11 @@ pub(super) fn check_for(file: &ConfigFile, running: Option<&AddressSpace>) -> Re
     configured::nodeset_methods(file, &server)?;
     let plant = config.server.simulated_plant.then(|| plant::start(&server, true)).transpose()?;
     let references = References::of_check(file, server.space(), running);
-    gateway::rehearse(file, &server, &references)?;
+    let fields = gateway::rehearse(file, &server)?;
     configured::pubsub_files(file).check_nodes(&references)?;
     Rules::start(file, &server, &references)?;
+    // Destinations may send variables of alarms.
+    fields.check(file, &references)?;
     drop(plant);
     configured::check_namespaces(file, &server.space().namespaces())
 }

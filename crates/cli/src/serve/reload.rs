@@ -214,8 +214,9 @@ impl Reload {
         // Validate everything before anything is changed.
         configured.authorization_of(&newer)?;
         super::configured::check_namespaces(&newer, &running.space().namespaces())?;
-        if applied.iter().any(|setting| [RECORD, ALARM].contains(&setting.as_str())) {
-            // Their nodes may come with changed NodeSets or tags.
+        let is_rule = |setting: &String| [RECORD, ALARM].contains(&setting.as_str());
+        if applied.iter().any(is_rule) || sources.requires_nodes() {
+            // Their nodes may come with changed NodeSets or tags, or be deleted with them.
             super::rehearsal::check_for(&newer, Some(&**running.space()))?;
         }
         #[cfg(feature = "web")]

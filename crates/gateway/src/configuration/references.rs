@@ -2,6 +2,7 @@
 //! destinations. A dangling reference is a mistake, because it would give Bad values or none at all.
 
 use super::{GatewayConfig, TagConfig};
+use crate::destination::nodes::NodeField;
 use crate::fields::Mistake;
 use crate::source::Placement;
 use std::collections::BTreeSet;
@@ -69,16 +70,23 @@ pub(crate) fn unmatched(path: &Path, config: &GatewayConfig, warnings: &mut Vec<
     }
 }
 
+/// The variables of destinations that must exist when the gateway starts. Those of sources that add variables on their
+/// own may appear later.
+#[must_use]
+pub fn required_nodes(config: &GatewayConfig) -> Vec<NodeField> {
+    let later = finds_variables(config).then_some(config.namespace.as_str());
+    let fields = config.destinations.iter().flat_map(|destination| &destination.settings.nodes);
+    fields.filter(|field| later != Some(field.node.namespace_uri.as_str())).cloned().collect()
+}
+
 /// The variables of destinations that the server does not have. `find` returns the problem of a node and a hint.
 pub fn missing_nodes(
     path: &Path,
-    config: &GatewayConfig,
+    required: &[NodeField],
     mut find: impl FnMut(&ExpandedNodeId) -> Option<(String, String)>,
 ) -> Vec<Mistake> {
-    let later = finds_variables(config).then_some(config.namespace.as_str());
-    let fields = config.destinations.iter().flat_map(|destination| &destination.settings.nodes);
-    let known = fields.filter(|field| later != Some(field.node.namespace_uri.as_str()));
-    known
+    required
+        .iter()
         .filter_map(|field| {
             let (problem, hint) = find(&field.node)?;
             Some(Mistake { path: path.to_owned(), line: field.line, key: "node".to_owned(), problem, hint })
@@ -140,7 +148,7 @@ mod tests {
                     fields = [\n{ name = \"a\", node = \"ns=2;s=a\" },\n{ name = \"b\", node = \"ns=2;s=b\" },\n]\n";
         let path = Path::new("g.toml");
         let config = GatewayConfig::parse(path, text).unwrap().unwrap();
-        let found = missing_nodes(path, &config, |node| {
+        let found = missing_nodes(path, &required_nodes(&config), |node| {
             (node.to_string() == "ns=2;s=b").then(|| ("there is none".to_owned(), "write a".to_owned()))
         });
         assert_eq!(found[0].to_string(), "g.toml:7: node: there is none; write a");

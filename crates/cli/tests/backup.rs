@@ -114,6 +114,50 @@ fn a_directory_of_nodesets_is_restored_elsewhere() {
     assert!(new.join("sets.before-restore/a.xml").exists());
 }
 
+/// Data that a backup does not have is named, and the restored installation starts without it.
+#[test]
+fn data_that_is_not_in_a_backup_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    for name in ["recipes", "sets", "loaded", "values"] {
+        fs::create_dir_all(old.join(name)).unwrap();
+    }
+    fs::write(old.join("recipes/bread.txt"), "flour").unwrap();
+    fs::write(old.join("audit.jsonl"), "{}\n").unwrap();
+    fs::write(old.join("horn.wav"), "RIFF").unwrap();
+    let mut config_text = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n\
+        [audit]\nfile = \"audit.jsonl\"\n[nodeset_methods]\nenabled = true\nfolder = \"loaded\"\n\
+        [[files]]\nname = \"Recipes\"\nfolder = \"recipes\"\n\
+        [[alarms.alarm]]\nvariable = \"i=2258\"\nnormal = 0\nsound = \"horn.wav\"\n"
+        .to_owned();
+    let mut expected = vec!["recipes (data of files.folder,", "audit.jsonl (the audit file;"];
+    if cfg!(feature = "gateway") {
+        config_text += "[[destination]]\nname = \"csv\"\ntype = \"file\"\nfolder = \"values\"\n";
+        expected.push("values (data of destination.folder,");
+    }
+    let config = old.join("server.toml");
+    fs::write(&config, &config_text).unwrap();
+    let archive = folder.path().join("backup.tar.gz");
+    let (code, said) = run(&["backup", text(&config), text(&archive)]);
+    assert_eq!(code, 0, "{said}");
+    for expected in expected {
+        assert!(said.contains(&format!("left out: {expected}")), "{expected}: {said}");
+    }
+    let (code, said) = run(&["restore", text(&archive), text(&new)]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("recipes is empty") && said.contains("copy it"), "{said}");
+    assert_eq!(fs::read(new.join("horn.wav")).unwrap(), b"RIFF");
+    assert!(new.join("recipes").is_dir() && new.join("loaded").is_dir());
+    assert!(!new.join("recipes/bread.txt").exists() && !new.join("audit.jsonl").exists());
+    // A history in PostgreSQL is not in it either. Its password is not printed.
+    let of_database = "[security]\nnone = true\n[identities]\nanonymous = true\n[history]\npostgresql = \"postgresql://u:secret@db/plant\"\n";
+    fs::write(&config, of_database).unwrap();
+    let (code, said) = run(&["backup", text(&config), text(&folder.path().join("second.tar.gz"))]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("postgresql://db/plant") && said.contains("pg_dump"), "{said}");
+    assert!(!said.contains("secret"), "{said}");
+}
+
 #[test]
 fn existing_files_are_moved_aside_only_with_force() {
     let folder = tempfile::tempdir().unwrap();

@@ -21,16 +21,17 @@ const OF_SOURCES: &[(&str, &str, FileKind)] = &[
 
 /// Settings of destinations that name files.
 const OF_DESTINATIONS: &[(&str, &str, FileKind)] = &[
+    ("", "folder", FileKind::Data),
     ("", "queue", FileKind::Queue),
     ("opcua", "pki", FileKind::Folder),
     ("pubsub", "keys", FileKind::Keys),
     ("pubsub", "key_service_pki", FileKind::Folder),
 ];
 
-/// The files that the gateway's sections name and that are needed to run it again or elsewhere. Some need not exist. Tables
-/// of tags are not read.
+/// The files that the gateway's sections name and that are needed to run it again or elsewhere, and the folders that
+/// destinations write. Some need not exist. Tables of tags are not read.
 ///
-/// Not included are values: the folders of destinations, and the files of other programs that sources read.
+/// Not included are the files of other programs that sources read.
 ///
 /// # Errors
 /// The text is not TOML.
@@ -192,6 +193,7 @@ credentials_file = "nats.creds"
             ("destination.keys group.keys", FileKind::Keys),
             ("destination.queue keyed.queue.db", FileKind::Queue),
             ("destination.key_service_pki pki-gateway", FileKind::Folder),
+            ("destination.folder values", FileKind::Data),
             ("destination.queue values.queue.db", FileKind::Queue),
             ("lease.credentials_file nats.creds", FileKind::Private),
         ];
@@ -245,12 +247,10 @@ credentials_file = "nats.creds"
         let known = |key: &str| {
             key.ends_with(SECRET)
                 || OF_SOURCES.iter().chain(OF_DESTINATIONS).any(|(_, known, _)| *known == key)
-                // The values that a destination wrote.
-                || key == "folder"
         };
         let unknown: Vec<&String> = found.iter().filter(|key| !known(key)).collect();
         assert!(unknown.is_empty(), "no backup has them: {unknown:?}");
-        for key in ["tags", "file", "dbc", "pki", "queue", "keys", "key_service_pki", "command"] {
+        for key in ["tags", "file", "dbc", "pki", "folder", "queue", "keys", "key_service_pki", "command"] {
             assert!(found.contains(key) || key == "tags", "{key} is no setting: {found:?}");
         }
     }

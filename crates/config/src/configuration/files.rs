@@ -21,6 +21,10 @@ pub enum FileKind {
     /// The queue of a destination. Never copied: an older state would give the numbers of values that were sent to new
     /// values, and the destination would discard these as repeated.
     Queue,
+    /// A directory with data of users or of a destination, which may be large. Never copied; a backup names it.
+    Data,
+    /// The audit file. Never copied, because it is a record; a backup names it.
+    Record,
     /// Keys of PubSub with their nonces. Never copied: an older state would reuse nonces (Part 14 §7.2.4.4.3).
     Keys,
 }
@@ -32,7 +36,7 @@ impl FileKind {
     /// Whether an archive can contain such a file.
     #[must_use]
     pub fn is_copied(self) -> bool {
-        !matches!(self, Self::Queue | Self::Keys)
+        !matches!(self, Self::Queue | Self::Keys | Self::Data | Self::Record)
     }
 }
 
@@ -48,10 +52,8 @@ pub struct NamedFile {
 }
 
 impl ConfigFile {
-    /// Files that are needed to run this server again or elsewhere. Some need not exist. The files of the gateway are in
-    /// a list of their own, in the crate of the gateway.
-    ///
-    /// Not included is the audit file, because it is a record.
+    /// Files of this server that are needed to run it again or elsewhere, and data that it has written. Some need not
+    /// exist. The files of the gateway are in a list of their own, in the crate of the gateway.
     #[must_use]
     pub fn files(&self) -> Vec<NamedFile> {
         let config = self.config();
@@ -65,6 +67,7 @@ impl ConfigFile {
             let kind = if is_folder { FileKind::Folder } else { FileKind::File };
             add("server.nodesets", Some(nodeset), kind);
         }
+        add("nodeset_methods.folder", config.nodeset_methods.folder.as_ref(), FileKind::Folder);
         add("security.pki", Some(&config.security.pki), FileKind::Folder);
         add("identities.users_file", config.identities.users_file.as_ref(), FileKind::Private);
         for key in config.identities.jwt.iter().flat_map(|jwt| &jwt.keys) {
@@ -87,6 +90,13 @@ impl ConfigFile {
         let durable = config.durable_subscriptions.file.as_ref();
         add("durable_subscriptions.file", durable, FileKind::Database);
         add("alarms.file", config.alarms.file.as_ref(), FileKind::Private);
+        for sound in config.alarms.alarm.iter().filter_map(|alarm| alarm.sound.as_ref()) {
+            add("alarms.alarm.sound", Some(sound), FileKind::File);
+        }
+        for share in &config.files {
+            add("files.folder", Some(&share.folder), FileKind::Data);
+        }
+        add("audit.file", config.audit.file.as_ref(), FileKind::Record);
         files
     }
 }

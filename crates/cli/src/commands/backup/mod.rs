@@ -18,6 +18,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use taktwerk::pubsub::config::without_credentials;
 use taktwerk_config::{ConfigFile, FileKind, NamedFile, RECORDING_LEN_MAX, file};
 
 /// Arguments of `taktwerk backup`.
@@ -103,7 +104,7 @@ pub(crate) fn run(arguments: &BackupArgs, output: Output) -> Result<(), Failure>
     });
     // A hard link instead of a rename, because it fails if the file exists.
     written.and_then(|()| fs::hard_link(&unfinished, target)).map_err(|error| failed(target, error))?;
-    report(&sources, &absent, target, output)
+    report(&config, &sources, &absent, (target, output))
 }
 
 /// Why a file is not copied, if it exists.
@@ -120,6 +121,8 @@ fn reason_to_leave_out(named: &NamedFile, path: &Path) -> Result<Option<String>,
              `taktwerk pubsub keys`"
                 .to_owned(),
         ),
+        FileKind::Data => Some(format!("data of {}, which may be large; copy this folder yourself", named.setting)),
+        FileKind::Record => Some("the audit file; copy it yourself, with its older files".to_owned()),
         FileKind::Recording if metadata.len() > RECORDING_LEN_MAX => Some(format!(
             "a recording of {} MB, more than {} MB; copy it yourself",
             metadata.len() >> 20,
@@ -207,26 +210,42 @@ fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn report(sources: &[Source], absent: &Absent, target: &Path, output: Output) -> Result<(), Failure> {
+/// The address of a history in PostgreSQL, which tools of PostgreSQL back up.
+fn database(config: &ConfigFile) -> Option<String> {
+    config.config().history.postgresql.as_ref().map(|url| without_credentials(url.get_ref()))
+}
+
+fn report(
+    config: &ConfigFile,
+    sources: &[Source],
+    absent: &Absent,
+    (target, output): (&Path, Output),
+) -> Result<(), Failure> {
     let size = fs::metadata(target).map_or(0, |metadata| metadata.len());
-    let is_pki = |named: &NamedFile| named.kind == FileKind::Folder;
-    let missing = absent.missing.iter().filter(|named| named.kind != FileKind::Queue);
+    // Servers and destinations create these themselves.
+    let is_data = |kind| matches!(kind, FileKind::Queue | FileKind::Data | FileKind::Record);
     if output.is_json() {
         let path = |named: &NamedFile| named.named.display().to_string();
+        let missing = absent.missing.iter().filter(|named| !is_data(named.kind));
+        let left_out = absent.left_out.iter().map(|(named, _)| path(named));
         return output.document(&json!({
             "Archive": target.display().to_string(),
             "Bytes": size,
             "Files": sources.len() + 1,
             "Missing": missing.map(path).collect::<Vec<_>>(),
-            "LeftOut": absent.left_out.iter().map(|(named, _)| path(named)).collect::<Vec<_>>(),
+            "LeftOut": left_out.chain(database(config)).collect::<Vec<_>>(),
         }));
     }
     output.text(&format!("wrote {}: {} files, {size} bytes", target.display(), sources.len() + 1))?;
-    for named in missing.filter(|named| !is_pki(named)) {
+    let is_created = |kind| kind == FileKind::Folder || is_data(kind);
+    for named in absent.missing.iter().filter(|named| !is_created(named.kind)) {
         tell!("{}: there is no {} yet", named.setting, named.named.display());
     }
     for (named, reason) in &absent.left_out {
         tell!("left out: {} ({reason})", named.named.display());
+    }
+    if let Some(url) = database(config) {
+        tell!("left out: {url} (the history in PostgreSQL; back it up with pg_dump)");
     }
     Ok(())
 }

@@ -119,7 +119,26 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
             })?;
         }
     }
-    report(arguments, &targets, output)
+    let folders = required_folders(&config, &files, &targets);
+    if !arguments.dry_run {
+        for path in folders.iter().filter(|path| is_inside(path, &folder)) {
+            fs::create_dir_all(path).map_err(|error| {
+                let path = path.display();
+                Failure::Environment(format!("{path}: {error}; all files are restored; create this folder"))
+            })?;
+        }
+    }
+    report(arguments, (&targets, &folders), output)
+}
+
+/// Folders without which a server does not start, and of which the archive has no files.
+fn required_folders(config: &ConfigFile, files: &[NamedFile], targets: &[Target]) -> Vec<PathBuf> {
+    let required = ["files.folder", "nodeset_methods.folder"];
+    let named = files.iter().filter(|named| required.contains(&named.setting.as_str()));
+    let paths = named.map(|named| config.resolve(&named.named));
+    paths
+        .filter(|path| !path.is_dir() && !targets.iter().any(|target| target.path.starts_with(path)))
+        .collect()
 }
 
 /// The error for an unreadable archive.
@@ -214,6 +233,8 @@ fn occupied(config: &ConfigFile, files: &[NamedFile], targets: &[Target], folder
             | FileKind::Recording
             | FileKind::Program
             | FileKind::Queue
+            | FileKind::Data
+            | FileKind::Record
             | FileKind::Keys => {}
         }
     }
@@ -272,7 +293,11 @@ fn install(target: &Target) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn report(arguments: &RestoreArgs, targets: &[Target], output: Output) -> Result<(), Failure> {
+fn report(
+    arguments: &RestoreArgs,
+    (targets, folders): (&[Target], &[PathBuf]),
+    output: Output,
+) -> Result<(), Failure> {
     // Paths below the target directory are shown as the user named it, others in full.
     let real = arguments.folder.canonicalize().unwrap_or_else(|_| arguments.folder.clone());
     let shown = |path: &Path| match path.strip_prefix(&real) {
@@ -285,6 +310,14 @@ fn report(arguments: &RestoreArgs, targets: &[Target], output: Output) -> Result
     }
     for path in &paths {
         output.text(path)?;
+    }
+    for path in folders {
+        // Those elsewhere may belong to other programs.
+        let what = if is_inside(path, &real) { "is empty" } else { "must be created" };
+        tell!(
+            "{} {what}: the archive does not have its content; copy it from the old folder",
+            shown(path).display()
+        );
     }
     let what = if arguments.dry_run { "would be restored" } else { "are restored" };
     tell!(

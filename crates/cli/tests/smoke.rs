@@ -402,6 +402,21 @@ fn the_demo_server_uses_the_uri_of_its_certificate() {
     server.stop().unwrap();
 }
 
+/// What clients are told about this program does not depend on when and where it was built.
+#[test]
+fn a_server_names_its_program_and_version() {
+    let server = serve(&["--no-plant"]);
+    let members = ["i=2261", "i=2262", "i=2263", "i=2264", "i=2265", "i=2266"];
+    let read = json(&[&["read", server.url()], &members[..]].concat());
+    let text = |at: usize| read[at]["Value"].as_str().unwrap();
+    assert_eq!([text(0), text(1), text(2)], ["Taktwerk", "urn:taktwerk", "Taktwerk"]);
+    assert_eq!(text(3), env!("CARGO_PKG_VERSION"));
+    assert!(!text(4).is_empty());
+    // A development build without SOURCE_DATE_EPOCH does not know its date, and does not make one up.
+    assert!(option_env!("SOURCE_DATE_EPOCH").is_some() || text(5).starts_with("1601-01-01"), "{read}");
+    server.stop().unwrap();
+}
+
 /// Standard error of a server may be closed. A warning must not end the server then.
 #[test]
 fn a_server_survives_a_closed_standard_error() {

@@ -331,6 +331,47 @@ pub struct BuildInfo {
     pub software_version: String,
     /// The build number.
     pub build_number: String,
-    /// The build date.
+    /// The build date. The null DateTime (year 1601) means that it is unknown.
     pub build_date: UtcTime,
+}
+
+impl BuildInfo {
+    /// A product with its version, which is also the build number. The build date is unknown.
+    #[must_use]
+    pub fn new(manufacturer: &str, product: &str, version: &str) -> Self {
+        Self {
+            manufacturer_name: manufacturer.to_owned(),
+            product_name: product.to_owned(),
+            software_version: version.to_owned(),
+            build_number: version.to_owned(),
+            build_date: UtcTime::NULL,
+        }
+    }
+
+    /// Sets the build date in seconds since 1970. Programs that are built reproducibly pass
+    /// `option_env!("SOURCE_DATE_EPOCH")`. Without a number, the date is unknown.
+    #[must_use]
+    pub fn built_at(mut self, seconds: Option<&str>) -> Self {
+        let seconds = seconds.and_then(|text| text.trim().parse().ok());
+        self.build_date = seconds
+            .map_or(UtcTime::NULL, |seconds| UtcTime::from_unix(core::time::Duration::from_secs(seconds)));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_dates_are_seconds_since_1970_or_unknown() {
+        let built_at = |seconds| BuildInfo::new("Example", "Boiler", "1.2").built_at(seconds).build_date;
+        assert_eq!(built_at(Some("1764403200\n")).to_string(), "2025-11-29T08:00:00Z");
+        for unknown in [None, Some(""), Some("-1"), Some("now")] {
+            assert!(built_at(unknown).is_null(), "{unknown:?}");
+        }
+        // Beyond the last DateTime, it is the last one.
+        assert!(!built_at(Some("18446744073709551615")).is_null());
+        assert_eq!(BuildInfo::new("Example", "Boiler", "1.2").build_number, "1.2");
+    }
 }

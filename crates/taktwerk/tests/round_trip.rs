@@ -19,6 +19,34 @@ async fn connect(running: &RunningServer) -> Client {
     Client::builder(&running.url()).unsecured().connect().await.unwrap()
 }
 
+/// The application's own product, or this library.
+#[tokio::test]
+async fn clients_read_the_product_of_the_server() {
+    use taktwerk::server::BuildInfo;
+    let default = server(|_| {});
+    let client = connect(&default).await;
+    assert_eq!(client.read_value::<String>("i=2261").await.unwrap(), "Taktwerk");
+    assert_eq!(client.read_value::<String>("i=2264").await.unwrap(), env!("CARGO_PKG_VERSION"));
+    let info = BuildInfo::new("Example Ltd", "Boiler control", "4.2").built_at(Some("1764403200"));
+    let own =
+        Server::builder().bind("127.0.0.1:0").anonymous().product_uri("urn:example:boiler").build_info(info);
+    let own = own.build().unwrap().spawn().unwrap();
+    let client = connect(&own).await;
+    let whole: Struct<taktwerk::schema::BuildInfo> = client.read_value("i=2260").await.unwrap();
+    let text = |text: &taktwerk::types::UaString| text.as_str().to_owned();
+    let found = [
+        text(&whole.0.product_uri),
+        text(&whole.0.manufacturer_name),
+        text(&whole.0.product_name),
+        text(&whole.0.software_version),
+        text(&whole.0.build_number),
+        whole.0.build_date.to_string(),
+    ];
+    let expected =
+        ["urn:example:boiler", "Example Ltd", "Boiler control", "4.2", "4.2", "2025-11-29T08:00:00Z"];
+    assert_eq!(found, expected);
+}
+
 #[tokio::test]
 async fn values_of_all_shapes_are_read_and_written() {
     let running = server(|server| {

@@ -57,6 +57,7 @@ fn compile(
     cargo.args(["zigbuild", "--release", "--locked", "--package", "taktwerk-cli", "--target"]);
     cargo.arg(version.map_or_else(|| target.clone(), |version| format!("{target}.{version}")));
     cargo.current_dir(&place.root).env("PATH", tools::path_with(&programs));
+    cargo.env("SOURCE_DATE_EPOCH", place.time.to_string());
     // Panic messages contain source paths: make them relative to the checkout.
     let home = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)

@@ -277,6 +277,7 @@ impl Configured {
         };
         let mut builder = Server::builder()
             .application_name(&config.server.application_name)
+            .build_info(super::product::build_info())
             .shards(config.server.threads)
             .limits(|limits| self.file.apply_limits(limits))
             .authorization(self.authorization()?)

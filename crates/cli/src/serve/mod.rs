@@ -14,6 +14,7 @@ pub(crate) mod load;
 #[cfg(feature = "web")]
 mod otlp;
 mod plant;
+mod product;
 mod profile;
 mod pubsub;
 mod reference;
@@ -438,6 +439,7 @@ fn builder(arguments: &ServeArgs) -> ServerBuilder {
     let builder = Server::builder()
         .application_name(security::APPLICATION_NAME)
         .application_uri(security::APPLICATION_URI)
+        .build_info(product::build_info())
         .anonymous()
         .bind(&SocketAddr::new(arguments.bind, arguments.port).to_string())
         .shards(arguments.threads)

@@ -68,7 +68,8 @@ impl Default for ServerBuilder {
             application_name: "Taktwerk server".to_owned(),
             application_uri: None,
             product_uri: None,
-            build_info: BuildInfo::default(),
+            build_info: BuildInfo::new("Taktwerk", "Taktwerk", env!("CARGO_PKG_VERSION"))
+                .built_at(option_env!("SOURCE_DATE_EPOCH")),
             binds: Vec::new(),
             host_name: None,
             security: Vec::new(),
@@ -118,7 +119,15 @@ impl ServerBuilder {
         self
     }
 
-    /// Manufacturer and version of the software, as shown to clients.
+    /// Manufacturer, name and version of the software, as shown to clients in ServerStatus. Default: those of this
+    /// library.
+    /// ```
+    /// use taktwerk::server::{BuildInfo, Server};
+    ///
+    /// let info = BuildInfo::new("Example Ltd", "Boiler control", env!("CARGO_PKG_VERSION"));
+    /// let builder = Server::builder().build_info(info.built_at(option_env!("SOURCE_DATE_EPOCH")));
+    /// # drop(builder);
+    /// ```
     pub fn build_info(mut self, info: BuildInfo) -> Self {
         self.build_info = info;
         self

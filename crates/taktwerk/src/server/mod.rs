@@ -19,7 +19,7 @@ pub use taktwerk_net::{AuditSink, ServerOptions, TurnTimes, Turns};
 pub use taktwerk_server::ModelChangeEvents;
 pub use taktwerk_server::audit::{AuditConfig, AuditRecord};
 pub use taktwerk_server::authorization::{self, Authorization};
-pub use taktwerk_server::config::{ConfigProblem, EndpointConfig, UserTokenConfig, UserTokenKind};
+pub use taktwerk_server::config::{BuildInfo, ConfigProblem, EndpointConfig, UserTokenConfig, UserTokenKind};
 pub use taktwerk_server::durable::{Change as DurableChange, DurableConfig, DurableStore, Log as DurableLog};
 pub use taktwerk_server::identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
 pub use taktwerk_server::space::import::Imported;

@@ -62,6 +62,41 @@ fn an_alarm_of_the_demo_is_listed_acknowledged_and_shelved() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("no alarm in the list matches"));
 }
 
+/// Dialogs and acknowledged alarms need no acknowledgement: `--acknowledge all` is successful, however often it is used.
+#[test]
+fn all_alarms_are_acknowledged_repeatedly_beside_a_dialog() {
+    let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = server.namespace("urn:test:alarms").folder("Plant").unwrap();
+    plant.variable("Hot", true).add().unwrap().alarm().off_normal(false).add().unwrap();
+    let dialog = plant.dialog("Question", "Proceed?", &["Yes", "No"]).add().unwrap();
+    dialog.ask();
+    let running = server.spawn().unwrap();
+    let url = running.url();
+    let end = Instant::now() + LIMIT;
+    while list(&url).len() < 2 {
+        assert!(Instant::now() < end, "{:?}", list(&url));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for done in [1, 0] {
+        let output = alarms(&url, &["--acknowledge", "all", "-I", "100"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), done, "{said}");
+        let skipped = if done == 1 { "skipped 1 condition for" } else { "skipped 2 conditions for" };
+        assert!(said.contains(skipped), "{said}");
+    }
+    // For one alarm, the server's reason is the result.
+    let output = alarms(&url, &["--acknowledge", "Hot", "-I", "100"]);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("AlreadyAcked"), "{output:?}");
+    // An empty list is no failure either.
+    running.stop(Duration::from_secs(1));
+    let empty = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap();
+    let output = alarms(&empty.url(), &["--acknowledge", "all", "-I", "100"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    empty.stop(Duration::from_secs(1));
+}
+
 /// The dialog of the demo plant is listed until an operator responds, and its answer is an event.
 #[test]
 fn the_demo_asks_a_question_until_an_operator_responds() {

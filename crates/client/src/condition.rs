@@ -11,7 +11,7 @@ use taktwerk_types::{ByteString, LocalizedText, NodeId, StatusCode, UtcTime, Var
 pub const CONDITIONS_MAX: usize = 100_000;
 
 /// The fields of the query, in order.
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 25] = [
     "EventType",
     "EventId",
     "ConditionId",
@@ -34,6 +34,9 @@ const FIELDS: [&str; 22] = [
     "Comment",
     "ClientUserId",
     "LimitState/CurrentState",
+    "ActiveState/TransitionTime",
+    "DialogState/Id",
+    "DialogState/TransitionTime",
 ];
 
 /// The state of a condition, as reported by an event.
@@ -84,6 +87,10 @@ pub struct ConditionEvent {
     pub user: String,
     /// The violated limit of an exclusive limit alarm.
     pub limit: String,
+    /// When ActiveState last changed, or DialogState of a dialog; `None` if the server does not say it.
+    pub changed: Option<UtcTime>,
+    /// DialogState: whether a dialog waits for a response; `None` if the condition is no dialog.
+    pub asks: Option<bool>,
 }
 
 impl ConditionEvent {
@@ -123,6 +130,10 @@ impl ConditionEvent {
             Some(Variant::Boolean(flag)) => Some(*flag),
             _ => None,
         };
+        let time = |name: &str| match at(name) {
+            Some(Variant::DateTime(time)) if !time.is_null() => Some(*time),
+            _ => None,
+        };
         Self {
             event_type: node("EventType"),
             event_id: match at("EventId") {
@@ -158,7 +169,16 @@ impl ConditionEvent {
             comment: text("Comment"),
             user: text("ClientUserId"),
             limit: text("LimitState/CurrentState"),
+            changed: time("ActiveState/TransitionTime").or_else(|| time("DialogState/TransitionTime")),
+            asks: flag("DialogState/Id"),
         }
+    }
+
+    /// Since when the condition is active or inactive. Comments and acknowledgements do not change it. The time of the
+    /// event if the server does not say it.
+    #[must_use]
+    pub fn since(&self) -> Option<UtcTime> {
+        self.changed.or(self.time)
     }
 
     fn is_type(&self, id: u32) -> bool {
@@ -243,7 +263,7 @@ impl ConditionTable {
     pub fn sorted(&self) -> Vec<&ConditionEvent> {
         let mut all: Vec<_> = self.conditions.values().map(|entry| &entry.event).collect();
         all.sort_by_key(|event| {
-            let time = event.time.map_or(i64::MIN, UtcTime::ticks);
+            let time = event.since().map_or(i64::MIN, UtcTime::ticks);
             (core::cmp::Reverse(event.severity), core::cmp::Reverse(time))
         });
         all
@@ -437,5 +457,12 @@ mod tests {
         let read = ConditionEvent::read(&fields);
         assert_eq!((read.condition_id, read.severity, read.acked), (NodeId::numeric(1, 5), 700, Some(false)));
         assert_eq!(ConditionEvent::read(&[]).acked, None);
+        // A comment is a later event of the same state.
+        fields[7] = UtcTime::from_ticks(9).into();
+        assert_eq!(ConditionEvent::read(&fields).since(), Some(UtcTime::from_ticks(9)));
+        fields[22] = UtcTime::from_ticks(5).into();
+        assert_eq!(ConditionEvent::read(&fields).since(), Some(UtcTime::from_ticks(5)));
+        (fields[22], fields[24]) = (Variant::Empty, UtcTime::from_ticks(6).into());
+        assert_eq!(ConditionEvent::read(&fields).since(), Some(UtcTime::from_ticks(6)));
     }
 }

@@ -71,7 +71,7 @@ impl Conditions {
     pub fn retained(&self) -> Vec<ConditionView> {
         let mut found = self.space.conditions(true, LISTED_MAX);
         found.sort_by(|one, other| {
-            let key = |view: &ConditionView| (view.state.severity, view.state.time);
+            let key = |view: &ConditionView| (view.state.severity, view.state.since());
             key(other).partial_cmp(&key(one)).unwrap_or(core::cmp::Ordering::Equal)
         });
         found

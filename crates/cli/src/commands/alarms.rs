@@ -1,9 +1,10 @@
 //! `taktwerk alarms`: shows conditions and operates on them. Following survives reconnections. Lists and operations
 //! fail with the connection.
 //!
-//! `show`: tables, lines and JSON; `view`: the interactive table as a state machine; `screen`: drawing it;
+//! `action`: operations of the command line; `show`: tables, lines and JSON; `view`: the interactive table as a state machine; `screen`: drawing it;
 //! `interactive`: the terminal and the connection of it.
 
+mod action;
 mod interactive;
 mod screen;
 mod show;
@@ -17,6 +18,7 @@ use crate::output::{self, Output};
 use crate::reconnection::Notice;
 use crate::session::{self, Session};
 use crate::span;
+use action::{Action, is_not_needed};
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 use show::name;
@@ -113,8 +115,8 @@ pub(crate) fn run(arguments: &AlarmsArgs, output: Output, interrupt: &Interrupt)
     let stream = EventStream::open(&mut session, node, &query, arguments.interval, QUEUE, loss)?;
     let mut live = Live { session, stream, table: ConditionTable::new(), reconnects };
     live.complete(output, interrupt)?;
-    let result = if let Some((which, act)) = action {
-        live.act(&which, &*act, output)
+    let result = if let Some(action) = action {
+        live.act(&action, output)
     } else if arguments.list {
         live.print(output)
     } else if interactive::is_possible(output) {
@@ -124,44 +126,6 @@ pub(crate) fn run(arguments: &AlarmsArgs, output: Output, interrupt: &Interrupt)
     };
     live.session.close();
     if interrupt.asked() { Err(Failure::Interrupted) } else { result }
-}
-
-/// Builds the method call for an alarm.
-type Act = Box<dyn Fn(&ConditionEvent) -> CallMethodRequest>;
-
-impl AlarmsArgs {
-    /// The selected alarm and the operation.
-    fn action(&self) -> Option<(String, Act)> {
-        let comment = self.comment.clone().unwrap_or_default();
-        let time = self.time;
-        if let Some(which) = &self.acknowledge {
-            let act: Act =
-                Box::new(move |event| calls::acknowledge(&event.condition_id, &event.event_id, &comment));
-            return Some((which.clone(), act));
-        }
-        if let Some(which) = &self.confirm {
-            let act: Act =
-                Box::new(move |event| calls::confirm(&event.condition_id, &event.event_id, &comment));
-            return Some((which.clone(), act));
-        }
-        if let Some(which) = &self.on {
-            let act: Act =
-                Box::new(move |event| calls::add_comment(&event.condition_id, &event.event_id, &comment));
-            return Some((which.clone(), act));
-        }
-        if let Some(which) = &self.shelve {
-            let act: Act = Box::new(move |event| match time {
-                Some(time) => calls::timed_shelve(&event.condition_id, time.as_secs_f64() * 1e3),
-                None => calls::one_shot_shelve(&event.condition_id),
-            });
-            return Some((which.clone(), act));
-        }
-        if let Some(which) = &self.unshelve {
-            return Some((which.clone(), Box::new(|event| calls::unshelve(&event.condition_id))));
-        }
-        let which = self.reset.as_ref()?;
-        Some((which.clone(), Box::new(|event| calls::reset(&event.condition_id))))
-    }
 }
 
 impl Live {
@@ -226,17 +190,23 @@ impl Live {
     }
 
     /// Performs an operation on the selected alarms.
-    fn act(
-        &mut self,
-        which: &str,
-        act: &dyn Fn(&ConditionEvent) -> CallMethodRequest,
-        output: Output,
-    ) -> Result<(), Failure> {
-        let selected = selected(&self.table, which)?;
+    fn act(&mut self, action: &Action, output: Output) -> Result<(), Failure> {
+        let all = selected(&self.table, &action.which)?;
+        let is_for_all = action.which == "all";
+        let mut chosen: Vec<_> = all.iter().filter(|event| (action.applies)(event)).collect();
+        if chosen.is_empty() && !is_for_all {
+            // The server says why it refuses.
+            chosen = all.iter().collect();
+        }
+        let mut skipped = all.len() - chosen.len();
         let mut refused = Vec::new();
-        for event in &selected {
-            let status = self.call(act(event))?;
+        for event in chosen {
+            let status = self.call((action.call)(event))?;
             let name = name(event);
+            if is_for_all && is_not_needed(status) {
+                skipped += 1;
+                continue;
+            }
             if output.is_json() {
                 output.line(&json!({
                     "ConditionId": event.condition_id.to_string(),
@@ -253,6 +223,12 @@ impl Live {
             if status.is_bad() {
                 refused.push(format!("{name}: {status}"));
             }
+        }
+        if all.is_empty() {
+            tell!("the list of alarms is empty: there is nothing to {}", action.verb);
+        } else if is_for_all && skipped > 0 {
+            let conditions = output::counted(skipped, "condition");
+            tell!("skipped {conditions} for which there is nothing to {}", action.verb);
         }
         match refused.first() {
             Some(first) => Err(Failure::BadStatus(first.clone())),
@@ -331,13 +307,13 @@ impl Live {
 /// The alarms that match a text: all, a ConditionId, or a part of source and name that matches only one alarm.
 fn selected(table: &ConditionTable, which: &str) -> Result<Vec<ConditionEvent>, Failure> {
     let all: Vec<ConditionEvent> = table.sorted().into_iter().cloned().collect();
+    if which == "all" {
+        return Ok(all);
+    }
     if all.is_empty() {
         return Err(Failure::Usage(
             "the list of alarms is empty: none is active, unacknowledged or unconfirmed".to_owned(),
         ));
-    }
-    if which == "all" {
-        return Ok(all);
     }
     let by_id: Vec<_> = all.iter().filter(|event| event.condition_id.to_string() == which).cloned().collect();
     if !by_id.is_empty() {
@@ -391,6 +367,8 @@ mod tests {
         assert!(several.contains("several alarms match boiler: Boiler/"), "{several}");
         let none = selected(&table, "pump").unwrap_err().to_string();
         assert!(none.contains("no alarm in the list matches pump; the list has Boiler/"), "{none}");
-        assert!(selected(&ConditionTable::new(), "all").is_err());
+        // Nothing to do is no mistake for all, but for one alarm.
+        assert!(selected(&ConditionTable::new(), "all").unwrap().is_empty());
+        assert!(selected(&ConditionTable::new(), "pump").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Dialogs: conditions that ask operators a question (Part 9 §5.6).
 
-use taktwerk_types::{LocalizedText, StatusCode};
+use taktwerk_types::{LocalizedText, StatusCode, UtcTime};
 
 /// Maximum number of responses.
 pub const RESPONSES_MAX: usize = 32;
@@ -22,6 +22,8 @@ pub struct Dialog {
     pub cancel_response: i32,
     /// LastResponse.
     pub last_response: i32,
+    /// When it was last asked, answered or ended (TransitionTime of DialogState).
+    pub changed: UtcTime,
 }
 
 impl Dialog {
@@ -39,14 +41,20 @@ impl Dialog {
             ok_response: 0,
             cancel_response: last,
             last_response: -1,
+            changed: UtcTime::NULL,
         }
+    }
+
+    /// Asks the question, or ends it without a response.
+    pub fn set_active(&mut self, is_active: bool, now: UtcTime) {
+        (self.is_active, self.changed) = (is_active, now);
     }
 
     /// Respond (§5.6.3).
     ///
     /// # Errors
     /// Bad_DialogNotActive; Bad_DialogResponseInvalid if the response does not exist.
-    pub fn respond(&mut self, response: i32) -> Result<(), StatusCode> {
+    pub fn respond(&mut self, response: i32, now: UtcTime) -> Result<(), StatusCode> {
         if !self.is_active {
             return Err(StatusCode::BAD_DIALOG_NOT_ACTIVE);
         }
@@ -54,7 +62,8 @@ impl Dialog {
         if !is_one {
             return Err(StatusCode::BAD_DIALOG_RESPONSE_INVALID);
         }
-        (self.is_active, self.last_response) = (false, response);
+        self.set_active(false, now);
+        self.last_response = response;
         Ok(())
     }
 }
@@ -66,13 +75,15 @@ mod tests {
     #[test]
     fn only_an_active_dialog_accepts_one_of_its_responses() {
         let mut dialog = Dialog::new("Open the valve?", &["Yes", "No"]);
-        assert_eq!(dialog.respond(0), Err(StatusCode::BAD_DIALOG_NOT_ACTIVE));
-        dialog.is_active = true;
+        let respond = |dialog: &mut Dialog, response| dialog.respond(response, UtcTime::from_ticks(2));
+        assert_eq!(respond(&mut dialog, 0), Err(StatusCode::BAD_DIALOG_NOT_ACTIVE));
+        dialog.set_active(true, UtcTime::from_ticks(1));
         for response in [-1, 2, i32::MAX, i32::MIN] {
-            assert_eq!(dialog.respond(response), Err(StatusCode::BAD_DIALOG_RESPONSE_INVALID));
+            assert_eq!(respond(&mut dialog, response), Err(StatusCode::BAD_DIALOG_RESPONSE_INVALID));
         }
-        assert_eq!(dialog.respond(1), Ok(()));
-        assert_eq!((dialog.is_active, dialog.last_response), (false, 1));
-        assert_eq!(dialog.respond(1), Err(StatusCode::BAD_DIALOG_NOT_ACTIVE));
+        assert_eq!(dialog.changed.ticks(), 1);
+        assert_eq!(respond(&mut dialog, 1), Ok(()));
+        assert_eq!((dialog.is_active, dialog.last_response, dialog.changed.ticks()), (false, 1, 2));
+        assert_eq!(respond(&mut dialog, 1), Err(StatusCode::BAD_DIALOG_NOT_ACTIVE));
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn fields(
     let mut fields = Fields { all: Vec::with_capacity(56), now };
     condition(&mut fields, spec, rules, state, branch);
     if let Some(dialog) = &state.dialog {
-        two_states!(fields, "DialogState", dialog.is_active, ["Inactive", "Active"], state.time);
+        two_states!(fields, "DialogState", dialog.is_active, ["Inactive", "Active"], dialog.changed);
         fields.add("Prompt", dialog.prompt.clone());
         fields.add("ResponseOptionSet", dialog.responses.clone());
         fields.add("DefaultResponse", dialog.default_response);

@@ -313,7 +313,7 @@ impl Machine {
             (state.active, state.limits, state.latched) = (false, LimitSet::NONE, false);
             (state.acked, state.confirmed) = (true, true);
             if let Some(dialog) = &mut state.dialog {
-                dialog.is_active = false;
+                dialog.set_active(false, now);
             }
             self.note(Change::Removed, now, &mut notes);
         }
@@ -360,7 +360,7 @@ impl Machine {
     pub fn ask(&mut self, now: UtcTime) -> Notes {
         let mut notes = Notes::new();
         if let Some(dialog) = self.state.dialog.as_mut().filter(|_| self.state.enabled) {
-            dialog.is_active = true;
+            dialog.set_active(true, now);
             let prompt = dialog.prompt.text.as_str().to_owned();
             self.state.message = prompt.into();
             self.ids.clear();
@@ -456,7 +456,7 @@ impl Machine {
             // §5.6.3.
             Method::Respond => {
                 let dialog = self.state.dialog.as_mut().ok_or(StatusCode::BAD_METHOD_INVALID)?;
-                dialog.respond(operation.response)?;
+                dialog.respond(operation.response, now)?;
                 self.called(operation, now, &mut notes);
             }
         }

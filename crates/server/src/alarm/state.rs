@@ -126,6 +126,14 @@ impl State {
         self.enabled && (self.active || !self.acked || !self.confirmed || self.latched || asks)
     }
 
+    /// When the condition became active or inactive; a dialog: when it was asked or answered. Comments and
+    /// acknowledgements do not change it. Without such a state, the time of the last event.
+    #[must_use]
+    pub fn since(&self) -> UtcTime {
+        let changed = self.dialog.as_ref().map_or(self.times.active, |dialog| dialog.changed);
+        if changed.is_null() { self.time } else { changed }
+    }
+
     /// AudibleEnabled (§5.8.2) of an audible alarm: true while it is active and unacknowledged, unless it is silenced,
     /// suppressed or shelved. Alarms without acknowledgement are audible as long as they are active.
     #[must_use]

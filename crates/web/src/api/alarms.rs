@@ -52,6 +52,10 @@ fn shown(view: &ConditionView) -> Value {
         Shelving::OneShotShelved { .. } => Some("until it is normal"),
         Shelving::TimedShelved { .. } => Some("for a time"),
     };
+    let dialog = state.dialog.as_ref().map(|dialog| {
+        let responses: Vec<&str> = dialog.responses.iter().map(|response| response.text.as_str()).collect();
+        json!({ "prompt": dialog.prompt.text.as_str(), "responses": responses })
+    });
     json!({
         "id": view.id.to_string(),
         "branch": view.branch,
@@ -62,7 +66,7 @@ fn shown(view: &ConditionView) -> Value {
         "sourceName": &*view.source_name,
         "message": &*state.message,
         "severity": state.severity,
-        "time": millis(state.time),
+        "since": millis(state.since()),
         "active": state.active,
         "acked": state.acked,
         "confirmed": state.confirmed || !view.confirms,
@@ -71,6 +75,7 @@ fn shown(view: &ConditionView) -> Value {
         "shelving": shelving,
         "comment": state.comment.text.as_str(),
         "user": &*state.user,
+        "dialog": dialog,
     })
 }
 
@@ -82,6 +87,7 @@ enum Action {
     Comment,
     Shelve,
     Unshelve,
+    Respond,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +102,8 @@ pub(crate) struct Wanted {
     comment: String,
     /// How long to shelve. Default: until the alarm is normal.
     minutes: Option<f64>,
+    /// The response to a dialog: an index into its responses.
+    response: Option<i32>,
 }
 
 /// Performs an operation on an alarm.
@@ -113,6 +121,11 @@ pub(crate) async fn operate(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Re
         Action::Confirm => ("confirm", calls::confirm(&id, &event()?, &comment)),
         Action::Comment => ("comment", calls::add_comment(&id, &event()?, &comment)),
         Action::Unshelve => ("unshelve", calls::unshelve(&id)),
+        Action::Respond => {
+            let response = wanted.response;
+            let missing = || Problem::bad_request("response must be the number of a response, from 0");
+            ("respond", calls::respond(&id, response.ok_or_else(missing)?))
+        }
         Action::Shelve => (
             "shelve",
             match wanted.minutes {

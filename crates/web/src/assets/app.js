@@ -575,13 +575,13 @@ function writer(node) {
   return form;
 }
 
-/** Asks for a comment, or for the time of shelving. Returns null if cancelled. */
-function ask(title, verb, times) {
+/** Asks for a comment, for the time of shelving, or only whether to go on. Returns null if cancelled. */
+function ask(title, verb, times, only) {
   return new Promise((resolve) => {
     const comment = el("input", { id: "ask-comment", maxlength: 1000, autocomplete: "off" });
     const time = el("select", { id: "ask-time" }, ...[["5 minutes", 5], ["30 minutes", 30], ["2 hours", 120], ["8 hours", 480], ["until it is normal", ""]]
       .map(([name, value]) => el("option", { value }, name)));
-    const fields = times ? [el("label", { for: "ask-time" }, "How long"), time] : [el("label", { for: "ask-comment" }, "Comment"), comment];
+    const fields = only ? [] : times ? [el("label", { for: "ask-time" }, "How long"), time] : [el("label", { for: "ask-comment" }, "Comment"), comment];
     const dialog = el("dialog", { "aria-labelledby": "ask-title" }, el("form", { method: "dialog" }, el("h2", { id: "ask-title" }, title), ...fields,
       el("div", { class: "row end" }, el("button", { type: "button", class: "quiet", onclick: () => dialog.close("cancel") }, "Cancel"),
         el("button", { type: "submit", value: "ok" }, verb))));
@@ -609,18 +609,30 @@ function alarms(main) {
     try { await api("/alarms", { action, id: alarm.id, event: alarm.event, ...answer }); await load(() => false); }
     catch (error) { say(error.message); }
   };
+  const respond = async (alarm, response, name) => {
+    if (!await ask(alarm.dialog.prompt, name, false, true)) return;
+    try { await api("/alarms", { action: "respond", id: alarm.id, response }); await load(() => false); }
+    catch (error) { say(error.message); }
+  };
   const button = (alarm, action, name, title, times) => el("button", { type: "button", class: "small quiet", "data-action": action,
     "aria-label": `${name} ${alarm.sourceName} ${alarm.name}`, onclick: () => act(alarm, action, title, name, times) }, name);
   const row = (alarm) => {
-    const states = [
+    const states = (alarm.dialog ? [
+      el("span", { class: "warn" }, "Waits for a response"),
+      alarm.suppressed ? el("span", { class: "soft" }, "Suppressed") : null,
+    ] : [
       alarm.active ? el("span", { class: "bad active" }, "Active") : el("span", { class: "good" }, "Normal"),
       alarm.acked ? null : el("span", { class: "warn" }, "Not acknowledged"),
       alarm.confirmed ? null : el("span", { class: "warn" }, "Not confirmed"),
       alarm.latched ? el("span", { class: "warn" }, "Latched") : null,
       alarm.shelving ? el("span", { class: "soft" }, "Shelved " + alarm.shelving) : null,
       alarm.suppressed ? el("span", { class: "soft" }, "Suppressed") : null,
-    ].filter((one) => one).map((one) => el("div", {}, one));
-    const actions = [
+    ]).filter((one) => one).map((one) => el("div", {}, one));
+    const actions = alarm.dialog ? [
+      ...alarm.dialog.responses.map((name, at) => el("button", { type: "button", class: "small quiet", "data-action": `respond-${at}`,
+        "aria-label": `${name}: ${alarm.dialog.prompt}`, onclick: () => respond(alarm, at, name) }, name)),
+      button(alarm, "comment", "Comment", "Comment"),
+    ] : [
       alarm.acked ? null : button(alarm, "acknowledge", "Acknowledge", "Acknowledge"),
       alarm.acked && !alarm.confirmed ? button(alarm, "confirm", "Confirm", "Confirm") : null,
       button(alarm, "comment", "Comment", "Comment"),
@@ -629,7 +641,7 @@ function alarms(main) {
     return el("tr", {},
       el("td", { class: "number " + (alarm.severity >= 600 ? "bad" : alarm.severity >= 300 ? "warn" : "") }, String(alarm.severity)),
       el("th", { scope: "row" }, alarm.sourceName, " ", alarm.name, alarm.branch ? ` (earlier state ${alarm.branch})` : "", el("br"), el("small", { class: "soft" }, alarm.message)),
-      el("td", { class: "states" }, ...states), el("td", { class: "number", title: clock(alarm.time) }, since(alarm.time)),
+      el("td", { class: "states" }, ...states), el("td", { class: "number", title: clock(alarm.since) }, since(alarm.since)),
       el("td", { class: "soft hide-small" }, alarm.comment ? `${alarm.comment}${alarm.user ? " – " + alarm.user : ""}` : ""),
       el("td", {}, el("div", { class: "row actions" }, ...actions.filter((one) => one))));
   };
@@ -644,7 +656,7 @@ function alarms(main) {
     const elements = all.map((alarm) => {
       const key = `${alarm.id} ${alarm.branch}`;
       keys.add(key);
-      const text = JSON.stringify(alarm) + since(alarm.time);
+      const text = JSON.stringify(alarm) + since(alarm.since);
       let one = known.get(key);
       if (one?.text !== text) { one = { text, element: row(alarm) }; known.set(key, one); }
       return one.element;
@@ -658,7 +670,9 @@ function alarms(main) {
       }
     }
     const open = all.filter((alarm) => !alarm.acked).length;
-    note.textContent = !count ? "No alarms to show." : `${count} ${count === 1 ? "alarm" : "alarms"}, ${open} not acknowledged` + (count > all.length ? `; the ${all.length} most urgent are shown` : "");
+    const questions = all.filter((alarm) => alarm.dialog).length;
+    const waiting = questions ? `, ${questions} ${questions === 1 ? "question waits" : "questions wait"} for a response` : "";
+    note.textContent = !count ? "No alarms to show." : `${count - questions} ${count - questions === 1 ? "alarm" : "alarms"}, ${open} not acknowledged` + waiting + (count > all.length ? `; the ${all.length} most urgent are shown` : "");
   };
   return every(2000, load);
 }

@@ -25,6 +25,7 @@ pub(super) fn state(event: &ConditionEvent) -> String {
         Some(true) if !event.limit.is_empty() => format!("active {}", event.limit),
         Some(true) => "active".to_owned(),
         Some(false) => "inactive".to_owned(),
+        None if event.asks == Some(true) => "waits for a response".to_owned(),
         None => String::new(),
     };
     if event.acked == Some(false) {
@@ -113,7 +114,7 @@ fn rows(alarms: &[&ConditionEvent], count_max: usize, width: usize, output: Outp
 
 /// The time without fractions of a second, because the table has many columns.
 pub(super) fn since(event: &ConditionEvent) -> String {
-    output::short(event.time).split('.').next().unwrap_or_default().to_owned()
+    output::short(event.since()).split('.').next().unwrap_or_default().to_owned()
 }
 
 /// Prints a new, changed or completed alarm.
@@ -151,6 +152,7 @@ pub(super) fn document(event: &ConditionEvent) -> Value {
         "ConditionName": event.name,
         "SourceNode": event.source.to_string(),
         "SourceName": event.source_name,
+        "Since": event.since().map(|time| time.to_string()),
         "Time": event.time.map(|time| time.to_string()),
         "Message": event.message,
         "Severity": event.severity,

@@ -446,7 +446,7 @@ fn advice(status: StatusCode, what: &str) -> String {
         StatusCode::BAD_USER_ACCESS_DENIED => {
             "the user needs the permission Call on the alarm, as the role Operator has; connect with --user"
         }
-        StatusCode::BAD_SECURITY_MODE_INSUFFICIENT => "connect with a more secure --policy",
+        StatusCode::BAD_SECURITY_MODE_INSUFFICIENT => "connect with --policy best",
         StatusCode::BAD_NODE_ID_UNKNOWN => "the alarm no longer exists",
         status => return status.description().unwrap_or("see the log of the server").to_owned(),
     };

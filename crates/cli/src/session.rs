@@ -67,6 +67,7 @@ pub(crate) fn advice(node: &NodeId, status: StatusCode) -> String {
         StatusCode::BAD_ATTRIBUTE_ID_INVALID => {
             " Only Variables have a Value; `taktwerk browse` shows those below an Object.".to_owned()
         }
+        StatusCode::BAD_SECURITY_MODE_INSUFFICIENT => " Connect with --policy best.".to_owned(),
         _ => String::new(),
     }
 }
@@ -198,6 +199,8 @@ mod tests {
         assert_eq!(found, " \"DisplayNam\" is not an attribute; did you mean DisplayName?");
         assert!(advice("ns=2;s=Plant/Mode", unknown).contains("taktwerk browse"));
         assert!(advice("i=85", StatusCode::BAD_ATTRIBUTE_ID_INVALID).contains("Only Variables"));
+        let unencrypted = advice("i=85", StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
+        assert!(unencrypted.contains("--policy best"), "{unencrypted}");
         assert_eq!(advice("i=85", StatusCode::BAD_TIMEOUT), "");
     }
 }

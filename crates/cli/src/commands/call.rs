@@ -4,7 +4,7 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::node::NodeSpec;
 use crate::output::{self, Output};
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::{attribute::Attribute, resolve, value, walk};
 use clap::Args;
 use serde_json::json;
@@ -84,8 +84,11 @@ pub(crate) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
             })
             .collect();
         let why = result.status_code.description().unwrap_or_default();
+        let advice = session::advice(&method, result.status_code);
         return Err(Failure::BadStatus(
-            format!("{method}: {}: {why} {}", result.status_code, wrong.join(", ")).trim_end().to_owned(),
+            format!("{method}: {}: {why}{advice} {}", result.status_code, wrong.join(", "))
+                .trim_end()
+                .to_owned(),
         ));
     }
     Ok(())

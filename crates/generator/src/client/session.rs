@@ -13,6 +13,7 @@ use taktwerk_load::attribute::Attribute;
 use taktwerk_load::connection::{ConnectionArgs, SecurityArgs};
 use taktwerk_load::endpoint::Endpoint;
 use taktwerk_net::client::BlockingClient;
+use taktwerk_pki::NewKey;
 use taktwerk_schema::ids::variable_ids;
 use taktwerk_schema::{
     EndpointDescription, GetEndpointsRequest, ReadRequest, ReadValueId, TimestampsToReturn,
@@ -66,8 +67,10 @@ pub fn describe(error: &ClientError) -> String {
             };
             format!("{error}{advice}")
         }
-        ClientError::Security(SecurityProblem::NoEndpoint { offered, .. }) => {
-            format!("{error}; try {}", options_for(offered))
+        ClientError::Security(SecurityProblem::NoEndpoint { wanted, offered }) => {
+            // Not named exactly: the best policy was wanted, and there is none.
+            let is_best = !wanted.contains('/');
+            format!("{error}; try {}", options_for(offered, is_best))
         }
         ClientError::Security(SecurityProblem::NoTokenPolicy(_)) => {
             format!(
@@ -105,14 +108,22 @@ fn is_of_user(status: StatusCode) -> bool {
     )
 }
 
-/// The options for the best of the offered endpoints.
-fn options_for(offered: &[(Box<str>, i32)]) -> String {
+/// The options for the best of the offered endpoints: `best`, unless that has failed.
+fn options_for(offered: &[(Box<str>, i32)], best_failed: bool) -> String {
     let mode = |number: i32| MessageSecurityMode::from_number(number);
     let known = offered.iter().filter_map(|(name, number)| {
         let policy = name.parse::<SecurityPolicy>().ok()?;
         Some((policy, mode(*number)?))
     });
-    match known.max_by_key(|(policy, mode)| {
+    let known: Vec<_> = known.collect();
+    let is_usual = |(policy, mode): &(SecurityPolicy, MessageSecurityMode)| {
+        let has_key = NewKey::for_policy(*policy).is_some_and(|key| security::NEW_KEYS.contains(&key));
+        has_key && !policy.is_deprecated() && *mode != MessageSecurityMode::None
+    };
+    if !best_failed && known.iter().any(is_usual) {
+        return "--policy best".to_owned();
+    }
+    match known.into_iter().max_by_key(|(policy, mode)| {
         (*mode == MessageSecurityMode::SignAndEncrypt, policy.info().security_level)
     }) {
         Some((SecurityPolicy::None, _)) => {
@@ -378,5 +389,27 @@ mod tests {
             reason: String::new().into(),
         };
         assert!(describe(&closed).contains("taktwerk pki trust"), "{}", describe(&closed));
+    }
+
+    /// The endpoints of a server that offers no messages without security.
+    #[test]
+    fn the_best_policy_is_suggested_unless_it_has_failed() {
+        let offered = |list: &[(&str, i32)]| {
+            let offered: Vec<(Box<str>, i32)> =
+                list.iter().map(|(name, mode)| ((*name).into(), *mode)).collect();
+            let of = |wanted: &str| {
+                let problem = SecurityProblem::NoEndpoint { wanted: wanted.into(), offered: offered.clone() };
+                describe(&ClientError::Security(problem))
+            };
+            (of("None/None"), of("a security policy that both sides support"))
+        };
+        let (none, best) = offered(&[("Basic256Sha256", 3), ("ECC_nistP256_AesGcm", 3)]);
+        assert!(none.ends_with("try --policy best"), "{none}");
+        assert!(best.ends_with("try --policy ECC_nistP256_AesGcm --mode SignAndEncrypt"), "{best}");
+        // The best policy needs a key that is made on request only, or is an old one.
+        let (none, _) = offered(&[("ECC_nistP384_AesGcm", 3)]);
+        assert!(none.ends_with("try --policy ECC_nistP384_AesGcm --mode SignAndEncrypt"), "{none}");
+        let (_, best) = offered(&[("None", 1)]);
+        assert!(best.contains("--policy None (no security"), "{best}");
     }
 }

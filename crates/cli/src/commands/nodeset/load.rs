@@ -130,7 +130,7 @@ fn call(session: &mut Session, method: &str, input: Variant) -> Result<Vec<Varia
             "the user needs the role ConfigureAdmin or SecurityAdmin; connect with --user"
         }
         StatusCode::BAD_SECURITY_MODE_INSUFFICIENT => {
-            "it needs an encrypted connection; connect with --policy"
+            "it needs an encrypted connection; connect with --policy best"
         }
         StatusCode::BAD_NOT_FOUND => {
             "no such namespace was loaded with `nodeset load`; those of the configuration are in `nodesets` in [server]"

@@ -4,14 +4,15 @@ use super::{StoreArgs, document, print_of, problems_document, warn};
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::security;
 use crate::session::{self, policy_name};
 use clap::{Args, Parser, ValueEnum};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::SystemTime;
 use taktwerk_config::file;
-use taktwerk_crypto::CertificatePurpose;
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions, ValidationReport, ValidationRequest};
+use taktwerk_crypto::{CertificatePurpose, SecurityPolicy};
 use taktwerk_pki::doctor::{Diagnosis, Patient, diagnose, expires_soon};
 use taktwerk_pki::store::THUMBPRINT_DIGITS_MIN;
 use taktwerk_pki::{
@@ -27,8 +28,8 @@ pub(super) struct DoctorArgs {
     #[arg(value_name = "FILE|THUMBPRINT|URL")]
     what: Option<String>,
 
-    /// With a server: the certificate that it presents with this SecurityPolicy, or best for the strongest one. A server may
-    /// have one certificate for RSA and another one for curves.
+    /// With a server: the certificate that it presents with this SecurityPolicy. Default: the strongest that both sides
+    /// support (best). A server may have one certificate for RSA and another one for curves.
     #[arg(long, value_name = "POLICY", env = "TAKTWERK_POLICY")]
     policy: Option<String>,
 
@@ -230,7 +231,7 @@ fn case(arguments: &DoctorArgs, at: &StoreArgs, store: &Store) -> Result<Case, F
     };
     let policy = arguments.policy.as_deref();
     if what.contains("://") {
-        return presented(what, policy);
+        return presented(what, policy, store);
     }
     match at.find(store, what) {
         Ok(entry) => {
@@ -242,7 +243,7 @@ fn case(arguments: &DoctorArgs, at: &StoreArgs, store: &Store) -> Result<Case, F
             (Err(_), Some(own)) => {
                 Ok(Case { chain: own.chain, file: Some(own.path), host: None, uri: None, url: None })
             }
-            (Err(_), None) if may_be_host(what) => presented(what, policy),
+            (Err(_), None) if may_be_host(what) => presented(what, policy, store),
             (Err(_), None) => Err(error),
         },
     }
@@ -270,29 +271,49 @@ fn may_be_host(what: &str) -> bool {
         || what.rsplit_once(':').is_some_and(has_port)
 }
 
-/// The endpoint that a client with this policy uses.
+/// The endpoint that a client with this policy and these kinds of keys uses. Without a policy, the strongest.
 fn endpoint_of<'a>(
     endpoints: &'a [EndpointDescription],
     policy: Option<&str>,
+    keys: &[NewKey],
 ) -> Option<&'a EndpointDescription> {
     let mut secured = endpoints.iter().filter(|endpoint| !endpoint.server_certificate.as_bytes().is_empty());
-    match policy.filter(|policy| !policy.eq_ignore_ascii_case("None")) {
-        None => secured.next(),
-        Some(policy) if policy.eq_ignore_ascii_case("best") => {
-            secured.max_by_key(|endpoint| endpoint.security_level)
-        }
-        Some(policy) => secured.find(|endpoint| {
+    if let Some(policy) = policy.filter(|policy| !is_best(policy)) {
+        return secured.find(|endpoint| {
             policy_name(endpoint).eq_ignore_ascii_case(policy)
                 || endpoint.security_policy_uri.as_str() == policy
-        }),
+        });
     }
+    // As the client chooses: its own ranking first, then the server's.
+    let rank = |endpoint: &EndpointDescription| {
+        let policy = SecurityPolicy::from_uri(endpoint.security_policy_uri.as_str())?;
+        let has_key = NewKey::for_policy(policy).is_some_and(|key| keys.contains(&key));
+        let usable = has_key && !policy.is_deprecated();
+        usable.then(|| (endpoint.security_mode.0, policy.info().security_level, endpoint.security_level))
+    };
+    let secured: Vec<_> = secured.collect();
+    let best =
+        secured.iter().copied().filter(|endpoint| rank(endpoint).is_some()).max_by_key(|one| rank(one));
+    // A server with old policies only.
+    best.or_else(|| secured.first().copied())
+}
+
+/// Whether a policy means the strongest one. Without security, no certificate is used: then the strongest is shown, too.
+fn is_best(policy: &str) -> bool {
+    policy.eq_ignore_ascii_case("best") || policy.eq_ignore_ascii_case("None")
+}
+
+/// The kinds of keys that a connection with this store uses. Those of the default are created at the first connection.
+fn keys_of(store: &Store) -> Vec<NewKey> {
+    let own = store.own(&mut Vec::new());
+    security::NEW_KEYS.into_iter().chain(own.iter().filter_map(|own| NewKey::like(own.key.kind()))).collect()
 }
 
 /// The certificate that a server presents with its endpoints.
-fn presented(url: &str, policy: Option<&str>) -> Result<Case, Failure> {
+fn presented(url: &str, policy: Option<&str>, store: &Store) -> Result<Case, Failure> {
     let dial = Dial::try_parse_from(["doctor", url]).map_err(|error| Failure::Usage(error.to_string()))?;
     let endpoints = session::endpoints(&dial.connection)?;
-    let endpoint = endpoint_of(&endpoints, policy).ok_or_else(|| {
+    let endpoint = endpoint_of(&endpoints, policy, &keys_of(store)).ok_or_else(|| {
         Failure::Connect(match policy {
             Some(policy) => format!(
                 "{url} presents no certificate with --policy {policy}: taktwerk endpoints lists its policies"
@@ -304,10 +325,18 @@ fn presented(url: &str, policy: Option<&str>) -> Result<Case, Failure> {
         let certificate = &other.server_certificate;
         !certificate.as_bytes().is_empty() && *certificate != endpoint.server_certificate
     };
+    let name = policy_name(endpoint);
+    if dial.connection.endpoint.is_loopback()
+        && policy.is_none_or(|policy| policy.eq_ignore_ascii_case("None"))
+    {
+        tell!(
+            "note: commands connect to this machine without security, unless you pass --policy. With --policy best they use \
+             {name} and this certificate"
+        );
+    }
     if let Some(other) = endpoints.iter().find(is_other) {
         tell!(
-            "note: this is the certificate for {}; the server has another one, which --policy {} shows",
-            policy_name(endpoint),
+            "note: this is the certificate for {name}; the server has another one, which --policy {} shows",
             policy_name(other)
         );
     }
@@ -374,15 +403,22 @@ mod tests {
         };
         let all = [
             endpoint("None", &[], 0),
-            endpoint("Basic256Sha256", &[1], 1),
-            endpoint("ECC_nistP256", &[2], 9),
+            endpoint("Basic256Sha256", &[1], 9),
+            endpoint("ECC_nistP256_AesGcm", &[2], 1),
             endpoint("Aes256_Sha256_RsaPss", &[1], 5),
+            endpoint("ECC_nistP384_AesGcm", &[3], 2),
         ];
-        let of = |policy| endpoint_of(&all, policy).map(|found| found.server_certificate.as_bytes().to_vec());
-        assert_eq!(of(None), Some(vec![1]));
-        assert_eq!(of(Some("best")), Some(vec![2]));
-        assert_eq!(of(Some("ecc_nistp256")), Some(vec![2]));
-        assert_eq!(of(Some("None")), Some(vec![1]), "without security no certificate is used");
-        assert_eq!(of(Some("Basic128")), None);
+        let of = |policy, keys: &[NewKey]| {
+            endpoint_of(&all, policy, keys).map(|found| found.server_certificate.as_bytes().to_vec())
+        };
+        let both = [NewKey::Rsa2048, NewKey::NistP256];
+        // What a connection uses: not the first one, and not one that needs a key of another kind.
+        assert_eq!(of(None, &both), Some(vec![2]));
+        assert_eq!(of(Some("best"), &both), Some(vec![2]));
+        assert_eq!(of(None, &both[..1]), Some(vec![1]));
+        assert_eq!(of(Some("ecc_nistp384_aesgcm"), &both), Some(vec![3]));
+        assert_eq!(of(Some("None"), &both), Some(vec![2]), "without security no certificate is used");
+        assert_eq!(of(Some("Basic128"), &both), None);
+        assert_eq!(endpoint_of(&all[..1], None, &both), None);
     }
 }

@@ -178,6 +178,21 @@ pub(crate) const GATEWAY_EXPORT: &str = "\
 Examples:
   taktwerk gateway export gateway.toml --to tags.csv";
 
+#[cfg(feature = "gateway")]
+pub(crate) const GATEWAY_ADAPTER: &str = "\
+Example:
+  taktwerk gateway adapter        in the configuration of a gateway:
+    [[source]]
+    name = \"machine\"
+    type = \"program\"
+    command = [\"taktwerk\", \"gateway\", \"adapter\"]
+    interval = \"100 ms\"
+
+    [[tag]]
+    source = \"machine\"
+    name = \"Load\"
+    address = \"sine\"             # or \"random\"; without it, the value counts";
+
 pub(crate) const BACKUP: &str = "\
 Example:
   taktwerk backup server.toml backup.tar.gz";

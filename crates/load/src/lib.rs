@@ -3,8 +3,8 @@
 //! - [`specification`]: the loads of `taktwerk bench` as types. The command line is parsed into these types; the
 //!   laboratory passes them as JSON to a separate process, so that neither builds command lines for the other;
 //! - [`result`]: the result as a typed document; only this module writes and reads it;
-//! - [`connection`], [`endpoint`], [`node`], [`attribute`], [`signals`], [`span`], [`suggestion`]: notations for servers,
-//!   nodes, signals and times.
+//! - [`connection`], [`endpoint`], [`node`], [`attribute`], [`signals`], [`adapters`], [`span`], [`suggestion`]: notations for
+//!   servers, nodes, signals, adapters and times.
 //!
 //! Rules and tools for valid measurements:
 //!
@@ -23,6 +23,7 @@
 //!
 //! Generating the loads needs a client, certificates and the laboratory; see the crate `generator`.
 
+pub mod adapters;
 pub mod attribute;
 pub mod clock;
 pub mod connection;

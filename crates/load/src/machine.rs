@@ -52,13 +52,24 @@ impl Machine {
 /// not provide it.
 #[must_use]
 pub fn busy() -> Option<u64> {
+    // All except the two idle ones. Stolen time is not work of this machine.
+    time_of(|at| at < 7 && ![3, 4].contains(&at))
+}
+
+/// Total time of all CPUs in interrupts so far, in nanoseconds as [`busy`]. Most of it is work for networks: packets are
+/// received in softirqs.
+#[must_use]
+pub fn interrupts() -> Option<u64> {
+    time_of(|at| [5, 6].contains(&at))
+}
+
+/// Time of all CPUs in some states: user, nice, system, idle, iowait, irq, softirq, steal.
+fn time_of(is_wanted: fn(usize) -> bool) -> Option<u64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let ticks = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
-    // user, nice, system, idle, iowait, irq, softirq: all except the two idle ones. Stolen time is not work of this
-    // machine.
-    let busy = ticks.take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at));
-    Some(busy.filter_map(|(_, ticks)| ticks.parse::<u64>().ok()).sum::<u64>() * tick)
+    let wanted = ticks.enumerate().filter(|(at, _)| is_wanted(*at));
+    Some(wanted.filter_map(|(_, ticks)| ticks.parse::<u64>().ok()).sum::<u64>() * tick)
 }
 
 /// The value of the first line `name : value`.
@@ -82,5 +93,6 @@ mod tests {
         let machine = Machine::this();
         assert!(machine.cpus >= 1 && !machine.kernel.is_empty());
         assert!(busy().is_none_or(|busy| busy > 0));
+        assert!(interrupts() <= busy(), "interrupts are a part of it");
     }
 }

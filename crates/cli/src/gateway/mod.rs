@@ -2,8 +2,10 @@
 //!
 //! - [`check`]: errors and warnings in a file;
 //! - [`browse`]: what a source offers; [`scan`]: searches a given range ([`targets`]) for devices and servers;
-//! - [`import`]: conversion of files of other products, and export of tags as a table.
+//! - [`import`]: conversion of files of other products, and export of tags as a table;
+//! - [`adapter`]: a program for sources of type `program`, for demonstrations and loads.
 
+mod adapter;
 mod browse;
 mod check;
 mod import;
@@ -36,6 +38,10 @@ pub(crate) enum GatewayCommand {
     /// Write the tags of a file as a CSV table, for the key `tags` of a source.
     #[command(after_help = crate::examples::GATEWAY_EXPORT)]
     Export(import::ExportArgs),
+    /// Make a value for each tag: a program for a source of type `program`, for demonstrations and loads. The gateway
+    /// starts it.
+    #[command(after_help = crate::examples::GATEWAY_ADAPTER)]
+    Adapter,
 }
 
 /// Runs a command.
@@ -46,5 +52,6 @@ pub(crate) fn run(command: &GatewayCommand, output: Output, interrupt: &Interrup
         GatewayCommand::Scan(arguments) => scan::run(arguments, output, interrupt),
         GatewayCommand::Import(arguments) => import::import(arguments, output),
         GatewayCommand::Export(arguments) => import::export(arguments, output),
+        GatewayCommand::Adapter => adapter::run(interrupt),
     }
 }

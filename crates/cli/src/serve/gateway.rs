@@ -39,18 +39,23 @@ pub(crate) fn missing_files(file: &ConfigFile) -> Vec<String> {
     imp::missing_files(file)
 }
 
-pub(super) use imp::{Prepared, Queues, Started, prepare, rehearse};
+pub(super) use imp::{Prepared, Queues, Started, prepare, prepare_adapters, rehearse};
 
 #[cfg(feature = "gateway")]
 mod imp {
     use super::{Changed, ConfigFile, Failure, NamedFile, RunningServer, Server};
+    use crate::interrupt::Interrupt;
+    use crate::serve::adapters;
     use crate::serve::profile::Others;
     use crate::serve::reference::References;
+    use std::path::Path;
+    use std::time::{Duration, Instant};
     /// The queues of destinations.
     pub(crate) use taktwerk_gateway::Destinations as Queues;
     use taktwerk_gateway::configuration::references;
     use taktwerk_gateway::destination::nodes::NodeField;
     use taktwerk_gateway::{Changes, Gateway, GatewayConfig, GatewayError, LeftQueue, PreparedGateway};
+    use taktwerk_load::adapters::Adapters;
     use taktwerk_types::ExpandedNodeId;
 
     /// Nodes of tags whose sources are not started yet.
@@ -102,6 +107,27 @@ mod imp {
         /// The queues of the destinations.
         pub(crate) fn queues(&self) -> Queues {
             self.0.as_ref().map(Gateway::destinations).unwrap_or_default()
+        }
+
+        /// Waits until every source has values.
+        pub(crate) fn wait_for_values(&self, interrupt: &Interrupt) -> Result<(), Failure> {
+            let Some(gateway) = &self.0 else { return Ok(()) };
+            let sources = gateway.sources();
+            let begun = Instant::now();
+            while !interrupt.asked() {
+                let missing = sources.views().into_iter().find(|view| view.statistics.values == 0);
+                let Some(missing) = missing else { return Ok(()) };
+                if begun.elapsed() > adapters::READY_WITHIN {
+                    let reason = missing.statistics.last_error.unwrap_or_else(|| "it is silent".to_owned());
+                    return Err(Failure::Environment(format!(
+                        "{} has written no value within {} s: {reason}",
+                        missing.name,
+                        adapters::READY_WITHIN.as_secs()
+                    )));
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Ok(())
         }
 
         /// Shows the processes of sources that are programs.
@@ -252,6 +278,16 @@ mod imp {
         let required = Required::of(&config);
         let prepared = PreparedGateway::new(config, server).map_err(|error| explained(file, &error))?;
         Ok(Prepared { gateway: Some(prepared), required })
+    }
+
+    /// Adds the nodes of adapters.
+    pub(crate) fn prepare_adapters(adapters: &Adapters, server: &Server) -> Result<Prepared, Failure> {
+        let text = adapters::configuration(adapters)?;
+        let config = GatewayConfig::parse(Path::new("--adapters"), &text);
+        let config = config.map_err(|mistake| Failure::Environment(mistake.to_string()))?;
+        let gateway = config.map(|config| PreparedGateway::new(config, server)).transpose();
+        let gateway = gateway.map_err(|error| Failure::Environment(error.to_string()))?;
+        Ok(Prepared { gateway, ..Prepared::default() })
     }
 
     /// Adds the nodes of a file's tags to a server that exists only for a check. Opens no queue and contacts no source.
@@ -549,6 +585,13 @@ mod imp {
         load(file).map(|_| Prepared)
     }
 
+    pub(crate) fn prepare_adapters(
+        _: &taktwerk_load::adapters::Adapters,
+        _: &Server,
+    ) -> Result<Prepared, Failure> {
+        Err(Failure::Usage("--adapters: this program was built without the feature `gateway`".to_owned()))
+    }
+
     pub(crate) fn rehearse(file: &ConfigFile, _: &Server) -> Result<Prepared, Failure> {
         load(file).map(|_| Prepared)
     }
@@ -586,6 +629,10 @@ mod imp {
     impl Started {
         pub(crate) fn queues(&self) -> Queues {
             Queues
+        }
+
+        pub(crate) fn wait_for_values(&self, _: &crate::interrupt::Interrupt) -> Result<(), Failure> {
+            Ok(())
         }
 
         pub(crate) fn show_processes(&self, _: &crate::serve::profile::Others) {}

@@ -1,5 +1,7 @@
 //! `taktwerk serve`: a server with the demo plant, test nodes, load, or a configuration.
 
+#[cfg(feature = "gateway")]
+mod adapters;
 mod alarms;
 mod configured;
 pub(crate) mod control;
@@ -60,6 +62,7 @@ use taktwerk_config::users::CertificateVerifier;
 use taktwerk_generator::client::recording::Recording;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::pin::CpuList;
+use taktwerk_load::adapters::Adapters;
 use taktwerk_load::signals::SignalSet;
 use taktwerk_server::Limits;
 use taktwerk_server::space::import::Batch;
@@ -102,6 +105,11 @@ pub(crate) struct ServeArgs {
     /// Add a set of signals that change together: COUNT:MS:BYTES. Can be repeated, to have several intervals.
     #[arg(long, value_name = "SET", conflicts_with = "signals")]
     signal_set: Vec<SignalSet>,
+
+    /// Add tags that child processes set, as a gateway's protocol adapters do: COUNT:TAGS:MS is COUNT processes with TAGS
+    /// tags each, set every MS milliseconds.
+    #[arg(long, value_name = "COUNT:TAGS:MS", conflicts_with = "config")]
+    adapters: Option<Adapters>,
 
     /// Interval at which the signals change, in milliseconds; 0 for never.
     #[arg(long, value_name = "MS", default_value = "100", value_parser = span::millis)]
@@ -322,7 +330,10 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     }
     let gateway = match &configured {
         Some(configured) => gateway::prepare(configured.file(), &server)?,
-        None => gateway::Prepared::default(),
+        None => match &arguments.adapters {
+            Some(adapters) => gateway::prepare_adapters(adapters, &server)?,
+            None => gateway::Prepared::default(),
+        },
     };
     let pubsub = content.pubsub.start(&server)?;
     let (mut shares, mut rules) = (None, Rules::default());
@@ -346,6 +357,10 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         interrupt.say_at_end(move || history::unstored(stopper.unstored_history(), &recorder));
     }
     let mut gateway = gateway.start()?;
+    if arguments.adapters.is_some() {
+        // Loads must not find variables without values.
+        gateway.wait_for_values(interrupt)?;
+    }
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
     #[cfg(feature = "web")]
     let mut extras = web::Extras::of_gateway(gateway.extras());
@@ -611,6 +626,7 @@ fn announce(
             "plant": content.plant,
             "interop": arguments.interop,
             "signals": arguments.signals,
+            "adapters": arguments.adapters,
             "events": arguments.events,
             "update_ms": arguments.update.as_secs_f64() * 1e3,
             "threads": arguments.threads,

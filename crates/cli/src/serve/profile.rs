@@ -6,6 +6,7 @@ use super::updater::Updater;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk::Server;
+use taktwerk_lab::machine;
 use taktwerk_lab::process::{Process, Snapshot, Usage};
 use taktwerk_net::clock;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids, variable_type_ids};
@@ -24,7 +25,7 @@ const FOLDER: &str = "process";
 type Figure = fn(&Usage) -> f64;
 
 /// The figures of the process.
-const FIGURES: [(&str, Figure); 7] = [
+const FIGURES: [(&str, Figure); 9] = [
     ("CpuPercent", |usage| usage.cpu_percent),
     ("UserPercent", |usage| usage.user_s / usage.seconds.max(1e-9) * 100.0),
     ("KernelPercent", |usage| usage.system_s / usage.seconds.max(1e-9) * 100.0),
@@ -33,6 +34,8 @@ const FIGURES: [(&str, Figure); 7] = [
     ("SwitchesPerSecond", |usage| {
         (usage.voluntary_switches + usage.involuntary_switches) as f64 / usage.seconds.max(1e-9)
     }),
+    ("VoluntarySwitchesPerSecond", |usage| usage.voluntary_switches as f64 / usage.seconds.max(1e-9)),
+    ("InvoluntarySwitchesPerSecond", |usage| usage.involuntary_switches as f64 / usage.seconds.max(1e-9)),
     ("Threads", |usage| usage.threads as f64),
 ];
 
@@ -45,11 +48,15 @@ fn id(name: &str) -> NodeId {
 }
 
 /// The figures of other processes and of the total.
-const OF_OTHERS: [(&str, Figure); 3] = [FIGURES[0], FIGURES[4], FIGURES[5]];
+const OF_OTHERS: [(&str, Figure); 5] = [FIGURES[0], FIGURES[4], FIGURES[5], FIGURES[6], FIGURES[7]];
+/// Number of processes that an object has stood for: more than one if its program was restarted.
+const STARTS: &str = "Starts";
 /// Maximum number of objects for other processes.
 const OTHERS_MAX: usize = 1_000;
 /// The object with the sums.
 const TOTAL: &str = "Total";
+/// The object of the network: CPU time in interrupts of the whole machine, most of which are those of packets.
+const NETWORK: &str = "Network";
 
 /// Other processes, with the names of their sources.
 #[derive(Default, Clone)]
@@ -82,6 +89,14 @@ fn named(name: &str) -> Vec<u32> {
     entries.filter_map(process).collect()
 }
 
+/// The variables of other processes with a common name.
+struct Object {
+    figures: [VariableHandle; OF_OTHERS.len()],
+    /// `None` for the total.
+    starts: Option<VariableHandle>,
+    started: u64,
+}
+
 /// The variables and the previous measurement.
 struct Profile {
     space: Arc<AddressSpace>,
@@ -89,7 +104,9 @@ struct Profile {
     /// Names of additional processes to show.
     names: Vec<String>,
     /// Variables by display name.
-    objects: BTreeMap<String, [VariableHandle; OF_OTHERS.len()]>,
+    objects: BTreeMap<String, Object>,
+    /// CPU use of the network and its last counter; `None` if the kernel does not count interrupts.
+    network: Option<(VariableHandle, u64)>,
     /// Previous snapshots by process id.
     accounts: BTreeMap<u32, Snapshot>,
     figures: Vec<(VariableHandle, Figure)>,
@@ -114,12 +131,21 @@ pub(super) fn start(server: &Server, others: &Others, names: &[String]) -> Resul
     for (name, of) in FIGURES {
         figures.push((variable(&space, name, name, now)?, of));
     }
+    let network = match machine::interrupts() {
+        Some(counter) => {
+            add_object(&space, NETWORK, now)?;
+            let cpu = format!("{NETWORK}/CpuPercent");
+            Some((variable_of(&space, &id(NETWORK), &cpu, "CpuPercent", now)?, counter))
+        }
+        None => None,
+    };
     let before = Process::own().snapshot().map_err(std::io::Error::other)?;
     let mut profile = Profile {
         space,
         others: others.clone(),
         names: names.to_vec(),
         objects: BTreeMap::new(),
+        network,
         accounts: BTreeMap::new(),
         figures,
         threads: BTreeMap::new(),
@@ -138,24 +164,25 @@ fn variable(
     variable_of(space, &folder(), id_name, name, now)
 }
 
-/// An object below the folder with the figures of a process.
-fn object(
-    space: &AddressSpace,
-    name: &str,
-    now: UtcTime,
-) -> Result<[VariableHandle; OF_OTHERS.len()], NodeError> {
+/// An object below the folder.
+fn add_object(space: &AddressSpace, name: &str, now: UtcTime) -> Result<(), NodeError> {
     let ns0 = |number| NodeId::numeric(0, number);
     let under = Under {
         parent: &folder(),
         reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
         type_definition: Some(&ns0(object_type_ids::BASE_OBJECT_TYPE)),
     };
-    let (place, browse_name) = (id(name), QualifiedName::new(NAMESPACE, name.to_owned()));
-    space.add_node(NodeSpec::object(place.clone(), browse_name), under, now)?;
-    let of =
-        |(figure, _): (&str, Figure)| variable_of(space, &place, &format!("{name}/{figure}"), figure, now);
-    let [cpu, memory, switches] = OF_OTHERS.map(of);
-    Ok([cpu?, memory?, switches?])
+    let browse_name = QualifiedName::new(NAMESPACE, name.to_owned());
+    space.add_node(NodeSpec::object(id(name), browse_name), under, now).map(drop)
+}
+
+/// An object below the folder with the figures of a process.
+fn object(space: &AddressSpace, name: &str, now: UtcTime) -> Result<Object, NodeError> {
+    add_object(space, name, now)?;
+    let of = |figure: &str| variable_of(space, &id(name), &format!("{name}/{figure}"), figure, now);
+    let [cpu, memory, switches, voluntary, involuntary] = OF_OTHERS.map(|(figure, _)| of(figure));
+    let starts = (name != TOTAL).then(|| of(STARTS)).transpose()?;
+    Ok(Object { figures: [cpu?, memory?, switches?, voluntary?, involuntary?], starts, started: 0 })
 }
 
 fn variable_of(
@@ -187,12 +214,16 @@ impl Profile {
             processes.extend(named(name).into_iter().map(|pid| (format!("Process {name}"), pid)));
         }
         let mut sums: BTreeMap<String, [f64; OF_OTHERS.len()]> = BTreeMap::new();
+        let mut started: BTreeMap<String, u64> = BTreeMap::new();
         let mut accounts = BTreeMap::new();
         let mut total = OF_OTHERS.map(|(_, of)| of(own));
         for (name, pid) in processes {
-            let sum = sums.entry(name).or_default();
+            let sum = sums.entry(name.clone()).or_default();
             // The process may have ended.
             let Ok(snapshot) = Process::new(pid).snapshot() else { continue };
+            if !self.accounts.contains_key(&pid) {
+                *started.entry(name).or_default() += 1;
+            }
             if let Some(before) = self.accounts.get(&pid) {
                 let usage = Usage::between(before, &snapshot);
                 for (((_, of), sum), total) in OF_OTHERS.iter().zip(sum).zip(&mut total) {
@@ -216,8 +247,13 @@ impl Profile {
                     Err(error) => tracing::warn!(%error, name, "cannot add the variables of a process"),
                 }
             }
-            for (variable, value) in self.objects.get(&name).into_iter().flatten().zip(sum) {
+            let Some(object) = self.objects.get_mut(&name) else { continue };
+            for (variable, value) in object.figures.iter().zip(sum) {
                 variable.set_at(value, now);
+            }
+            object.started += started.get(&name).copied().unwrap_or_default();
+            if let Some(starts) = &object.starts {
+                starts.set_at(object.started as f64, now);
             }
         }
     }
@@ -231,6 +267,12 @@ impl Profile {
             variable.set_at(of(&usage), now);
         }
         self.update_others(&usage, now);
+        if let Some((cpu, before)) = &mut self.network
+            && let Some(counter) = machine::interrupts()
+        {
+            let used = counter.saturating_sub(std::mem::replace(before, counter));
+            cpu.set_at(used as f64 / 1e7 / usage.seconds.max(1e-9), now);
+        }
         for (name, cpu) in Process::own().by_thread() {
             let known = match self.threads.get_mut(&name) {
                 Some(known) => known,

@@ -172,6 +172,21 @@ impl Process {
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
+    /// Its name, which the kernel cuts at 15 bytes; `None` if it has ended.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        let name = fs::read_to_string(format!("/proc/{}/comm", self.pid)).ok()?;
+        Some(name.trim_end().to_owned())
+    }
+
+    /// The ids of its child processes. Empty if the kernel does not list them.
+    #[must_use]
+    pub fn children(&self) -> Vec<u32> {
+        let of = |thread| fs::read_to_string(format!("/proc/{}/task/{thread}/children", self.pid)).ok();
+        let lists: Vec<String> = self.threads().into_iter().filter_map(of).collect();
+        lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|id| id.parse().ok()).collect()
+    }
+
     /// A snapshot of its counters.
     ///
     /// # Errors

@@ -1,12 +1,16 @@
-//! `serve --adapters`: child processes that set the variables of a server, their accounts, and their end.
+//! `serve --adapters`: child processes that set the variables of a server, their accounts, and their end; and loads of
+//! the laboratory on such a server.
 
 #![cfg(feature = "gateway")]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod workspace;
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use taktwerk_lab::process::Process;
 use taktwerk_lab::program::{Program, Running};
+use workspace::{Workspace, is_measured, json};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
@@ -128,4 +132,81 @@ fn mistakes_are_told() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && said.contains(word), "{said}");
     }
+}
+
+const SCENARIO: &str = r#"
+name = "a gateway"
+[server]
+adapters = "2:15:10"
+[load]
+kind = "read"
+batch = 30
+pause_ms = 1
+[time]
+warmup_s = 0.2
+duration_s = 1.5
+repetitions = 1
+[[threshold]]
+metric = "profile.processes.adapter-1.cpu_percent"
+above = 0.0
+"#;
+
+#[test]
+fn a_scenario_accounts_for_each_process_over_time() {
+    let workspace = Workspace::new("adapters");
+    std::fs::write(workspace.0.join("scenario.toml"), SCENARIO).unwrap();
+    let stream = workspace.0.join("stream.ndjson");
+    let run = workspace.run(&[
+        "lab",
+        "run",
+        "scenario.toml",
+        "--stream",
+        "stream.ndjson",
+        "-o",
+        "r.html",
+        "--json",
+    ]);
+    // A single measurement has no interval, so the threshold is open.
+    assert!(is_measured(&run), "{run:?}");
+    let lines = std::fs::read_to_string(&stream).unwrap();
+    let measured: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    let profile = &measured["profile"];
+    let processes = profile["processes"].as_object().unwrap_or_else(|| panic!("{measured}"));
+    let names: Vec<&str> = processes.keys().map(String::as_str).collect();
+    assert_eq!(names, ["adapter-1", "adapter-2", "server"]);
+    for figure in
+        ["cpu_s", "cpu_percent", "rss_bytes", "voluntary_switches", "involuntary_switches", "starts"]
+    {
+        let number = |one: &Value| one[figure].as_f64().unwrap_or_else(|| panic!("{figure}: {one}"));
+        let sum: f64 = processes.values().map(number).sum();
+        let total = number(&profile["total"]);
+        assert!((sum - total).abs() <= 1e-6 * total.max(1.0), "{figure}: {sum} {total}");
+    }
+    let moments = profile["at_s"].as_array().unwrap().len();
+    assert!(moments >= 4, "{profile}");
+    for (name, process) in processes {
+        assert!(process["cpu_s"].as_f64() > Some(0.0) && process["starts"] == 1, "{name}: {process}");
+        for series in ["cpu_percent", "rss_bytes", "voluntary_per_s", "involuntary_per_s"] {
+            let values = process["over_time"][series].as_array().unwrap();
+            assert_eq!(values.len(), moments, "{name}: {series}");
+        }
+    }
+    // Every read value was good: all adapters had started before.
+    assert_eq!(measured["metrics"]["bad"], 0.0, "{measured}");
+    assert!(
+        measured["metrics"]["profile.processes.adapter-2.cpu_percent"].as_f64() > Some(0.0),
+        "{measured}"
+    );
+    let outcome = json(&run)["outcomes"][0].clone();
+    let titles = |of: &str| -> Vec<String> {
+        let all = outcome[of].as_array().unwrap().iter();
+        all.filter_map(|one| one["title"].as_str().map(str::to_owned)).collect()
+    };
+    assert!(titles("grids").iter().any(|title| title.starts_with("Processes of the server")), "{outcome}");
+    assert!(titles("charts").iter().any(|title| title.starts_with("CPU by process over time")), "{outcome}");
+    let html = std::fs::read_to_string(workspace.0.join("r.html")).unwrap();
+    assert!(html.contains("adapter-2") && html.contains("class=\"band s"), "no areas");
+    let text = workspace.run(&["lab", "run", "scenario.toml"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("adapter-2") && text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }

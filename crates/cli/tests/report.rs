@@ -15,9 +15,10 @@ use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::scenario::{Condition, Kind};
 use taktwerk_lab::store::Store;
+use taktwerk_load::result::{Document, OfProcess, Profile, Profiled, Series};
 
 /// The plots of a report: their names, and the classes of their elements.
-const PLOTS: [(&str, &str, &[&str]); 7] = [
+const PLOTS: [(&str, &str, &[&str]); 8] = [
     ("EPDF", "Distribution density of the round trip", &["line"]),
     ("ECDF", "Delivery time", &["line"]),
     ("percentile curve", "Tail of the round trip", &["line"]),
@@ -29,6 +30,7 @@ const PLOTS: [(&str, &str, &[&str]); 7] = [
     ("cycle time against rate", "Client cycle against signals per second: taktwerk", &["line", "bar"]),
     ("box plots", "Round trip by payload", &["box"]),
     ("stacked profile", "Server CPU by thread", &["part"]),
+    ("stacked profile over time", "CPU by process of the gateway over time", &["band", "line"]),
 ];
 
 /// Times around a median, with one of fifty late.
@@ -39,6 +41,34 @@ fn times(middle: f64) -> Times {
         times.record((middle * (0.8 + f64::from(at * 37 % 100) / 250.0 + late) * 1e3) as u64);
     }
     times
+}
+
+/// A server with this CPU and two adapters, over time.
+fn profile(cpu: f64) -> Profile {
+    let of = |cpu: f64| {
+        let values =
+            |value: f64| (0..8u32).map(|at| value * (1.0 + 0.1 * f64::from(at % 3))).collect::<Vec<_>>();
+        OfProcess {
+            starts: 1,
+            cpu_percent: cpu,
+            over_time: Series {
+                cpu_percent: values(cpu),
+                rss_bytes: values(1e7),
+                voluntary_per_s: values(100.0),
+                involuntary_per_s: values(5.0),
+            },
+            ..OfProcess::default()
+        }
+    };
+    let adapters = ["adapter-1", "adapter-2"].map(|name| (name.to_owned(), of(cpu / 4.0)));
+    Profile {
+        window_s: 8.0,
+        at_s: (1..=8u32).map(f64::from).collect(),
+        processes: adapters.into_iter().chain([("server".to_owned(), of(cpu))]).collect(),
+        total: of(cpu * 1.5),
+        network_percent: Some(1.0),
+        network_percents: vec![1.0; 8],
+    }
 }
 
 /// A possible measurement of a load, with every figure that experiments use.
@@ -84,6 +114,10 @@ fn made_up(experiment: &str, condition: &Condition, repetition: u32) -> Measurem
         "signals_per_s": rate, "publisher_cpu_percent": cpu / 4.0, "publisher_cpu_ns_per_signal": 20.0,
         "cycles": 100, "cycles_missed": 0,
     });
+    let mut document = Document::from(document);
+    if condition.server.adapters.is_some() {
+        document.add(&Profiled { profile: Some(profile(cpu)) });
+    }
     let mut one = Measurement::from_document(experiment, condition.clone(), repetition, document);
     for name in ["latency", "roundtrip", "transaction", "run_span", "delivery", "transfer", "lateness"] {
         one.histograms.insert(name.to_owned(), times(middle));

@@ -19,8 +19,8 @@
 //! experiments), [`model`] (fitting the cost model), [`thresholds`] (limits), [`capacity`] (search for the largest
 //! sustained load), [`simulate`] (plants in virtual time), [`truth`] (simulation compared with measurements), [`ramp`]
 //! (a server's headroom compared with its CPU), [`tuning`] (simulation of settings), [`confirmation`] (a recommended
-//! setting compared with measurements), and [`outcome`], [`chart`] and
-//! [`report`] (output). The feature `versus`, which `laboratory` includes, adds `versus`: comparison with a peer.
+//! setting compared with measurements), [`processes`] (what each process of a server used over time), and [`outcome`],
+//! [`chart`] and [`report`] (output). The feature `versus`, which `laboratory` includes, adds `versus`: comparison with a peer.
 
 #[cfg(feature = "laboratory")]
 pub mod capacity;
@@ -46,6 +46,8 @@ pub mod outcome;
 pub mod peers;
 #[cfg(feature = "laboratory")]
 pub mod place;
+#[cfg(feature = "laboratory")]
+pub mod processes;
 pub mod program;
 #[cfg(feature = "laboratory")]
 pub mod ramp;

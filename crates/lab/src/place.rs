@@ -5,12 +5,14 @@ mod bursts;
 mod certificates;
 mod generator;
 mod line;
+mod recording;
 mod url;
 
 use bursts::Bursts;
 use certificates::Certificates;
 use generator::generate;
 use line::Line;
+use recording::Recording;
 use url::Url;
 
 use crate::cpu::{Governor, NotPermitted, Set, Wanted, governor};
@@ -19,6 +21,7 @@ use crate::machine::Machine;
 use crate::measurement::Measurement;
 use crate::peers::{self, PEERS, Peer, PeerOptions, Role, State};
 use crate::pin::{CpuList, ParseCpuListError};
+use crate::process::Process;
 use crate::program::{Program, ProgramError, Running, digest};
 use crate::scenario::{BROKERLESS, Condition, CpuCondition, EMBEDDED, Kind, broker};
 use serde_json::{Value, json};
@@ -32,7 +35,7 @@ use std::time::Duration;
 use taktwerk_load::Specification;
 use taktwerk_load::connection::SecurityArgs;
 use taktwerk_load::node::NodeSpec;
-use taktwerk_load::result::Accounts;
+use taktwerk_load::result::{Accounts, Profiled};
 use taktwerk_load::specification::PubSub;
 
 /// Start timeout; a server with many nodes is slow to start.
@@ -524,8 +527,11 @@ impl Place {
             .args(["serve", "--no-plant", "--threads", &server.threads.to_string()])
             .args(["--bind", &bind.to_string()])
             .args(["--port", "0", "--max-sessions", "10000", "--exit-with-stdin"]);
-        if server.sets.is_empty() {
+        if server.sets.is_empty() && condition.signals() > 0 {
             program = program.arg("--signals").arg(condition.signals()).arg("--update").arg(server.update_ms);
+        }
+        if let Some(adapters) = &server.adapters {
+            program = program.arg("--adapters").arg(adapters);
         }
         for set in &server.sets {
             program = program.arg("--signal-set").arg(set);
@@ -642,6 +648,11 @@ impl Place {
             }
         };
         cpus.admit(running.pid())?;
+        // The adapters of a gateway share its CPUs. Those that start later inherit them.
+        for adapter in Process::new(running.pid()).children() {
+            // It may have ended.
+            let _ = cpus.move_onto(adapter);
+        }
         let mut url = running.url().to_owned();
         if let Some(standing) = link {
             let behind = Url::parse(&url).and_then(|url| url.behind(&standing.link, bind));
@@ -715,14 +726,20 @@ impl Place {
         let limit = Duration::try_from_secs_f64(condition.seconds() * 3.0).unwrap_or(LONGEST) + self.slack;
         // Without a thread, the figures of the line are missing.
         let line = link.as_ref().and_then(|standing| Line::watch(standing).ok());
+        let is_recorded = condition.server.profile || condition.server.adapters.is_some();
+        let recorded = server.as_ref().and_then(|server| server.pid).filter(|_| is_recorded);
+        let recording = recorded.and_then(|pid| Recording::start(pid).ok());
         let result = generate(program, &load, limit, self.stop.as_deref());
+        let accounts = result.as_ref().ok().and_then(|document| document.part::<Accounts>().ok());
+        let accounts = accounts.unwrap_or_default();
+        // Before the server ends: its last reading would have no processes.
+        let profile = recording.and_then(|recording| recording.profile(&accounts));
         drop(server);
         let mut document = result?;
-        if let (Some(line), Ok(accounts)) = (line, document.part::<Accounts>())
-            && let Some(rates) = line.rates(&accounts)
-        {
+        if let Some(rates) = line.and_then(|line| line.rates(&accounts)) {
             document.set("line", json!(rates));
         }
+        document.add(&Profiled { profile });
         // The probe results are part of the result; `load::result::Laid` reads them.
         if let Some(standing) = link {
             document.set("link", json!(standing.probed));

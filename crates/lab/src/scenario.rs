@@ -38,6 +38,7 @@ use crate::cpu::Class;
 use crate::pin::CpuList;
 use serde::{Deserialize, Serialize};
 use taktwerk_explain::{Mistake, OneOrMany};
+use taktwerk_load::adapters::Adapters;
 use taktwerk_load::result::unknown_figure;
 use taktwerk_load::signals::SignalSet;
 use taktwerk_model::tune::document::Document;
@@ -101,6 +102,10 @@ pub struct ServerSpec {
     /// `update_ms` (own stack only).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<SignalSet>,
+    /// Child processes that make the values of variables, as the protocol adapters of a gateway do, written as
+    /// `COUNT:TAGS:MS` (own stack only). Without `signals`, loads use the tags of the adapters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapters: Option<Adapters>,
     /// Busy-polling of the serving threads before they sleep, in microseconds (own stack only).
     #[serde(skip_serializing_if = "is_zero")]
     pub busy_poll_us: u32,
@@ -120,6 +125,7 @@ impl Default for ServerSpec {
             profile: false,
             random: false,
             sets: Vec::new(),
+            adapters: None,
             busy_poll_us: 0,
         }
     }
@@ -631,11 +637,14 @@ impl Scenario {
 }
 
 impl Condition {
-    /// Number of signals that the server needs.
+    /// Number of signals that the server needs, besides the tags of adapters.
     #[must_use]
     pub fn signals(&self) -> u32 {
         if !self.server.sets.is_empty() {
             return self.server.sets.iter().fold(0, |sum, set| sum.saturating_add(set.count));
+        }
+        if self.server.adapters.is_some() {
+            return self.server.signals;
         }
         let needed = match self.kind {
             Kind::Fan => self.clients,

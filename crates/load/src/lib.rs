@@ -11,7 +11,8 @@
 //! - [`schedule`]: send times are fixed in advance (open loop), so that a slow answer does not delay the next request;
 //! - [`latency`]: each sample is measured from its scheduled time *and* from its real send time; both are kept;
 //! - [`progress`]: values received per monitored item; the worst item counts, not the mean;
-//! - [`process`]: CPU time, context switches and memory of a process, from `/proc`; [`cycles`]: its CPU cycles;
+//! - [`process`]: CPU time, context switches and memory of a process, from `/proc`; [`recorder`]: the same over time, with
+//!   its child processes; [`cycles`]: its CPU cycles;
 //! - [`outliers`]: causes of slow samples;
 //! - [`steady`]: detects the end of the warm-up;
 //! - [`validity`]: reasons why a measurement is invalid (the generator was late or saturated);
@@ -40,6 +41,7 @@ pub mod outliers;
 pub mod pin;
 pub mod process;
 pub mod progress;
+pub mod recorder;
 pub mod result;
 pub mod schedule;
 pub mod signals;

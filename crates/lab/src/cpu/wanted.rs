@@ -64,12 +64,19 @@ impl Set {
     /// # Errors
     /// If the program has ended or this user lacks the right.
     pub fn admit(&self, pid: u32) -> Result<(), NotPermitted> {
-        if let Some(isolation) = &self.isolation {
-            isolation.admit(pid).map_err(|error| {
-                NotPermitted(format!("the program cannot be moved onto CPU {}: {error}", self.wanted.cpus))
-            })?;
-        }
+        self.move_onto(pid)?;
         self.wanted.class.map_or(Ok(()), |class| class.apply(pid))
+    }
+
+    /// Moves a program onto the isolated CPUs.
+    ///
+    /// # Errors
+    /// If the program has ended.
+    pub fn move_onto(&self, pid: u32) -> Result<(), NotPermitted> {
+        let Some(isolation) = &self.isolation else { return Ok(()) };
+        isolation.admit(pid).map_err(|error| {
+            NotPermitted(format!("the program cannot be moved onto CPU {}: {error}", self.wanted.cpus))
+        })
     }
 
     /// Method of isolation, if any.

@@ -27,6 +27,16 @@ impl Place {
             load.nodes.clone_from(&client.nodes);
             load.per_request = client.per_request.unwrap_or(load.per_request);
         }
+        if let Some(adapters) = condition.server.adapters.filter(|_| condition.signals() == 0) {
+            match &mut *load {
+                Specification::Read(load) | Specification::Write(load) | Specification::Browse(load) => {
+                    load.nodes = adapters.nodes();
+                }
+                Specification::Subscribe(load) => load.nodes = adapters.nodes(),
+                Specification::Probe(load) => load.nodes = adapters.nodes(),
+                _ => {}
+            }
+        }
         let Some(common) = load.common() else { return Ok(()) };
         let no_server = |error| PlaceError::NoServer { url: server.url.clone(), why: format!("{error}") };
         common.connection.endpoint = server.url.parse().map_err(no_server)?;

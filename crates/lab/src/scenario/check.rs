@@ -94,6 +94,18 @@ impl Scenario {
         if !(server.sets.is_empty() || takes_sets) {
             return Some("server.sets needs stacks = [\"own\"] and a load that subscribes or reads");
         }
+        let takes_adapters =
+            matches!(self.load.kind, Kind::Read | Kind::Write | Kind::Browse | Kind::Subscribe | Kind::Probe);
+        if server.adapters.is_some() && !(is_own && takes_adapters) {
+            return Some(
+                "server.adapters needs stacks = [\"own\"] and a load that reads, writes, browses, subscribes or probes",
+            );
+        }
+        if server.adapters.is_some() && !server.sets.is_empty() {
+            return Some(
+                "server.adapters and server.sets both name the variables of the load: leave one out",
+            );
+        }
         (server.busy_poll_us > 0 && !is_own).then_some("server.busy_poll_us needs stacks = [\"own\"]")
     }
 
@@ -225,6 +237,12 @@ mod tests {
             Scenario::parse(&table, "x.toml").map_err(|error| error.to_string())
         };
         assert!(check("rate = 10\ncount = 5\n[server]\nupdate_ms = 0").is_ok());
+        assert!(check("batch = 30\n[server]\nadapters = \"2:15:10\"").is_ok());
+        let of_peer = Scenario::parse(
+            "name = \"x\"\nstacks = [\"milo\"]\nserver = { adapters = \"2:15:10\" }\nload = { kind = \"read\" }",
+            "x.toml",
+        );
+        assert!(of_peer.unwrap_err().to_string().contains("server.adapters needs stacks = [\"own\"]"));
         for (text, key) in [
             ("rate = 0", "load.rate"),
             ("rate = [1, inf]", "load.rate"),
@@ -236,6 +254,8 @@ mod tests {
             ("each_value = true", "load.each_value has no effect"),
             ("[server]\nsignals = 5\nsets = [\"5:10:4\"]", "leave one out"),
             ("[server]\nsets = [\"5:10\"]", "COUNT:MS:BYTES"),
+            ("[server]\nadapters = \"2:15\"", "COUNT:TAGS:MS"),
+            ("[server]\nadapters = \"2:15:10\"\nsets = [\"5:10:4\"]", "leave one out"),
             ("rate = 10\npause_ms = 5", "leave one out"),
             ("count = 0", "load.count"),
             ("items = 100", "load.items has no effect for kind \"read\", which takes clients, batch, rate"),

@@ -54,6 +54,8 @@ impl Condition {
         let whole = |value: &Option<u32>| value.map(|value| value.to_string());
         let number = |value: &Option<f64>| value.map(|value| value.to_string());
         let positive = |value: f64| (value > 0.0).then(|| value.to_string());
+        // Sets and adapters have intervals of their own.
+        let has_interval = server.sets.is_empty() && (server.adapters.is_none() || server.signals > 0);
         vec![
             ("stack", Some(stack.clone())),
             ("scenario", Some(scenario.clone())),
@@ -78,7 +80,8 @@ impl Condition {
             ("keep_alive_count", whole(keep_alive_count)),
             ("signals", (server.signals > 0).then(|| server.signals.to_string())),
             ("sets", (!server.sets.is_empty()).then(|| joined(&server.sets))),
-            ("update_ms", positive(server.update_ms).filter(|_| server.sets.is_empty())),
+            ("adapters", server.adapters.map(|adapters| adapters.to_string())),
+            ("update_ms", positive(server.update_ms).filter(|_| has_interval)),
             ("busy_poll_us", (server.busy_poll_us > 0).then(|| server.busy_poll_us.to_string())),
             ("server_threads", Some(server.threads.to_string())),
             ("interop", yes(server.interop)),
@@ -224,6 +227,7 @@ mod tests {
             |one| one.server.interop = true,
             |one| one.server.profile = true,
             |one| one.server.random = true,
+            |one| one.server.adapters = "2:15:10".parse().ok(),
             |one| one.kind = Kind::Write,
             |one| one.clients = 2,
             |one| one.items = Some(7),

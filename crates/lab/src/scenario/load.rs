@@ -112,8 +112,12 @@ impl Condition {
     }
 
     fn subscribe(&self) -> Subscribe {
-        // Sets of signals have several intervals.
-        let update = if self.server.sets.is_empty() { self.server.update_ms } else { 0.0 };
+        let update = match self.server.adapters {
+            Some(adapters) if self.server.signals == 0 => adapters.period_ms,
+            _ if self.server.sets.is_empty() => self.server.update_ms,
+            // Sets of signals have several intervals.
+            _ => 0.0,
+        };
         let load = Subscribe::default();
         Subscribe {
             common: self.common(),

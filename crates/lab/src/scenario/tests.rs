@@ -39,6 +39,26 @@ fn lists_are_measured_one_by_one() {
 }
 
 #[test]
+fn loads_use_the_tags_of_adapters_unless_there_are_signals() {
+    let with = |server: &str| {
+        let table = format!(
+            "name = \"x\"\nload = {{ kind = \"subscribe\", items = 30 }}\nserver = {{ adapters = \"2:15:20\", {server} }}"
+        );
+        Scenario::parse(&table, "x.toml").unwrap().conditions().remove(0)
+    };
+    let update = |condition: &Condition| match condition.load() {
+        Specification::Subscribe(load) => load.update,
+        _ => panic!("another load"),
+    };
+    let tags = with("threads = 1");
+    assert_eq!((tags.signals(), update(&tags)), (0, Some(Duration::from_millis(20))));
+    let signals = with("signals = 7, update_ms = 50");
+    assert_eq!((signals.signals(), update(&signals)), (7, Some(Duration::from_millis(50))));
+    assert_eq!(tags.factors()["adapters"], "2:15:20");
+    assert!(!tags.factors().contains_key("update_ms"), "no thread of the server sets values");
+}
+
+#[test]
 fn servers_of_the_laboratory_can_be_isolated() {
     let can = |stack: &str, kind: Kind, condition: CpuCondition| {
         let mut scenario = Scenario::new("x", LoadSpec::new(kind));

@@ -11,6 +11,7 @@ mod figure;
 mod gateway;
 mod messages;
 mod names;
+mod profile;
 mod requests;
 mod subscription;
 mod surroundings;
@@ -27,6 +28,7 @@ pub use messages::{
     StationsRequested,
 };
 pub use names::unknown_figure;
+pub use profile::{OfProcess, Profile, Profiled, Series};
 pub use requests::{
     Answered, Latencies, Probed, ProbedRequested, Requests, RequestsRequested, Sessions, SessionsRequested,
     Updates, UpdatesRequested,

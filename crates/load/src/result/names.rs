@@ -6,8 +6,15 @@ use std::collections::BTreeSet;
 use taktwerk_explain::nearest;
 
 /// Members with free names, or with requested parameters.
-const OPEN: [&str; 6] =
-    ["requested.", "revised.", "link.", "energy_j.", "server.threads_percent.", "server.conditions."];
+const OPEN: [&str; 7] = [
+    "requested.",
+    "revised.",
+    "link.",
+    "energy_j.",
+    "server.threads_percent.",
+    "server.conditions.",
+    "profile.processes.",
+];
 
 /// What is wrong with the name of a figure and how to correct it; `None` if documents can have it.
 #[must_use]
@@ -91,5 +98,7 @@ pub(super) fn whole() -> Document {
     let link = Link { expected: trips.clone(), round_trips: trips, ..Link::default() };
     let line = Some(LineRates::default());
     document.add(&Laid { link: Some(link), line, ..Laid::default() });
+    let network_percent = Some(1.0);
+    document.add(&Profiled { profile: Some(Profile { network_percent, ..Profile::default() }) });
     document
 }

@@ -14,6 +14,7 @@ use taktwerk_lab::experiment::{invalid, unsteady};
 use taktwerk_lab::measurement::{Measurement, cpu_conditions, group};
 use taktwerk_lab::outcome::{Grid, Outcome, interval};
 use taktwerk_lab::place::PlaceError;
+use taktwerk_lab::processes;
 use taktwerk_lab::scenario::{Condition, Kind, Labels, Scenario, ScenarioError};
 use taktwerk_lab::thresholds;
 use taktwerk_load::result::Figure;
@@ -112,6 +113,12 @@ pub(super) fn outcome(measurements: &[Measurement]) -> Option<Outcome> {
     outcome.remarks.extend(unsteady(&groups));
     outcome.charts.extend(Chart::apart(Chart::distribution, distribution(kind), &curves));
     outcome.charts.extend(Chart::apart(Chart::percentiles, "The tail", &curves));
+    let labelled: Vec<_> = labels.iter().map(str::to_owned).zip(&groups).collect();
+    outcome.grids.extend(processes::grid(
+        "Processes of the server: mean CPU in % of one core, memory and context switches",
+        &labelled,
+    ));
+    outcome.charts.extend(processes::charts("CPU by process", &labelled));
     Some(outcome)
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::orphans::{self, Fate};
 use taktwerk_lab::place::Place;
+use taktwerk_lab::processes;
 use taktwerk_lab::runner::{RunError, Runner, Step, check, missing};
 use taktwerk_lab::scenario::Condition;
 use taktwerk_lab::store::{Run, Store};
@@ -292,6 +293,8 @@ impl Stream {
             "valid": measurement.is_valid(),
             "invalid": measurement.invalid,
             "metrics": measurement.metrics,
+            // Values over time, which are not metrics.
+            "profile": processes::profile(measurement),
         });
         match self {
             Self::None => Ok(()),

@@ -1,5 +1,6 @@
 //! CPU profile of the gateway.
 
+use super::gateway;
 use crate::chart::{Axis, Chart};
 use crate::experiment::{
     Experiment, Plan, Wish, conditions, is_under, network_name, stack_name, stacks, time, valid_groups,
@@ -52,10 +53,15 @@ impl Experiment for Profile {
                 Err(error) => skipped.push(error.to_string()),
             }
         }
-        Plan { conditions: conditions(wish, scenarios), skipped }
+        let mut plan = Plan { conditions: conditions(wish, scenarios), skipped };
+        gateway::add(wish, &scenario.time, &mut plan);
+        plan
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
-        let groups = valid_groups(measurements);
+        let (with_adapters, groups): (Vec<Group<'_>>, Vec<Group<'_>>) = valid_groups(measurements)
+            .into_iter()
+            .partition(|group| group.condition.server.adapters.is_some());
+        gateway::evaluate(&with_adapters, outcome);
         for stack in stacks(measurements) {
             let own = groups.iter().filter(|group| group.condition.stack == stack && !group.valid.is_empty());
             let own: Vec<&Group<'_>> = own.collect();
@@ -85,14 +91,15 @@ impl Experiment for Profile {
         }
         outcome.remark(
             "As in the paper, our server can publish these figures as variables (taktwerk serve --profile, folder \
-             Process). The laboratory reads the figures shown here from /proc, which works for every stack. Stacks \
-             with a single thread show as one part.",
+             Process, which has the adapters, a VPN and the network, too). The laboratory reads the figures shown here \
+             from /proc, which works for every stack. Stacks with a single thread show as one part.",
         );
         outcome.remark(
-            "Comparable: how the server's share grows with the nodes per Read (in the paper it is nearly the whole \
-             load). Not comparable: CPU percent on a different processor; the adapter, which uses field protocols in \
-             the paper and generates 5 000 values here; the VPN client and Wi-Fi driver, which are emulated or missing \
-             here.",
+            "Comparable: how the server's share grows with the nodes per Read, and which process takes most (in the paper \
+             the server takes nearly the whole load). Not comparable: CPU percent and Reads per second on a different \
+             processor; the adapters, which use field protocols in the paper and make their values here; the VPN client \
+             and Wi-Fi driver, which are emulated here. Loads without adapters compare stacks: a thread of each server \
+             generates 5 000 values.",
         );
     }
 }

@@ -382,15 +382,20 @@ impl Feed {
 
     /// Stores queued readings as far as the rate limit allows. Returns whether some are still queued.
     pub fn store_waiting(&self) -> bool {
-        self.store_those(Some(self.0.settings.values_per_second_max))
+        self.store_those(false)
     }
 
-    fn store_those(&self, per_second: Option<u64>) -> bool {
+    /// Stores queued readings: those that the rate limit allows, or all. Returns whether some are still queued.
+    fn store_those(&self, are_all: bool) -> bool {
+        let per_second = self.0.settings.values_per_second_max;
         let times = (Instant::now(), wall());
         let mut outcome = Outcome::default();
         let mut all = lock(&self.0.held);
         let mut budget = lock(&self.0.budget);
-        budget.store_waiting(&mut all, per_second, times, &mut outcome);
+        match are_all {
+            true => budget.store_all(&mut all, per_second, times, &mut outcome),
+            false => budget.store_waiting(&mut all, Some(per_second), times, &mut outcome),
+        }
         let are_more = !budget.line.is_empty();
         drop(budget);
         drop(all);

@@ -38,6 +38,27 @@ impl Budget {
         granted
     }
 
+    /// Subtracts values that were stored in any case. The debt is no more than these: a source that often loses its connection
+    /// must not be without values for longer than they take.
+    fn charge(&mut self, per_second: u64, stored: usize, now: Instant) {
+        self.take(per_second, 0, now);
+        let stored = stored as f64;
+        self.left = (self.left - stored).max(-stored);
+    }
+
+    /// Stores all queued readings, and charges the budget.
+    pub(super) fn store_all(
+        &mut self,
+        all: &mut [Held],
+        per_second: u64,
+        times: (Instant, UtcTime),
+        outcome: &mut Outcome,
+    ) {
+        let before = outcome.stored;
+        self.store_waiting(all, None, times, outcome);
+        self.charge(per_second, outcome.stored - before, times.0);
+    }
+
     /// Stores queued readings: as many as the budget allows, or all.
     pub(super) fn store_waiting(
         &mut self,

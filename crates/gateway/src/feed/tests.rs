@@ -243,6 +243,47 @@ fn the_newest_value_of_each_tag_survives_a_flood_of_another_one() {
     assert!(counted.values < 1000 && counted.replaced > 900, "{counted:?}");
 }
 
+/// At the end of a connection, the queued readings are stored in any case. They count for the next connection.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_reconnects_keeps_its_rate_limit_and_recovers() {
+    const TAGS: usize = 30;
+    let tags = (0..TAGS).map(|at| format!("[[tag]]\nsource = \"s\"\nname = \"t{at}\"\n")).collect::<String>();
+    let text = format!("[[source]]\nvalues_per_second_max = 10\n{tags}");
+    let mut sections = Sections::parse(Path::new("g.toml"), &text).unwrap();
+    let settings = SourceSettings::take(&mut sections.sources[0], "s".to_owned(), None).unwrap();
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = Arc::new(Plant::new(server.namespace("urn:test")));
+    let (feed, _writes) = Feed::new(settings, plant, Vec::new());
+    for tag in &mut sections.tags {
+        feed.add(&Tag::take(tag).unwrap(), Kind::scalar(BuiltInType::Double)).unwrap();
+    }
+    let stored = || feed.statistics().snapshot().values;
+    let mut number = 0.0;
+    let mut session = async |seconds: u32| {
+        feed.connected();
+        for _ in 0..10 * seconds {
+            number += 1.0;
+            feed.deliver((0..TAGS).map(|position| (position, Reading::good(number))));
+            feed.store_waiting();
+            tokio::time::advance(100 * MS).await;
+        }
+    };
+    for _ in 0..20 {
+        session(5).await;
+        feed.disconnected(&Fault::Closed { target: "device".to_owned() });
+    }
+    // 100 s, and at most a second of values and those of the last end beyond.
+    assert!((900..=1_000 + 10 + TAGS as u64).contains(&stored()), "{}", stored());
+    // A debt of 30 values is paid after 3 s.
+    let before = stored();
+    session(4).await;
+    let recovered = stored() - before;
+    assert!((5..=15).contains(&recovered), "{recovered}");
+    let before = stored();
+    session(4).await;
+    assert!((35..=45).contains(&(stored() - before)), "{}", stored() - before);
+}
+
 #[test]
 fn small_changes_are_not_stored_and_do_not_accumulate() {
     let (_server, feed, _writes, variable) = feed("", "deadband = 1.0");

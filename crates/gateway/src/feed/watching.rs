@@ -39,7 +39,7 @@ impl Down {
 impl Feed {
     fn go_down(&self) {
         // The last reading before the end is the last usable value. There is at most one per tag.
-        self.store_those(None);
+        self.store_those(true);
         lock(&self.0.down).begin(self.0.statistics.answers());
     }
 

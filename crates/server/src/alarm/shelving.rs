@@ -23,17 +23,21 @@ pub enum Shelving {
 /// Longest duration in milliseconds for which the end fits into an OPC UA time.
 const MILLIS_MAX: f64 = 1e14;
 
+/// Milliseconds in the resolution of times: ticks of 100 ns.
+fn ticks(millis: f64) -> i64 {
+    (millis.clamp(0.0, MILLIS_MAX) * 1e4) as i64
+}
+
 /// The time some milliseconds later.
 pub(crate) fn later(now: UtcTime, millis: f64) -> UtcTime {
-    let ticks = (millis.clamp(0.0, MILLIS_MAX) * 1e4) as i64;
-    UtcTime::from_ticks(now.ticks().saturating_add(ticks))
+    UtcTime::from_ticks(now.ticks().saturating_add(ticks(millis)))
 }
 
 impl Shelving {
     /// TimedShelve (§5.8.17.4): transitions UnshelvedToTimedShelved, OneShotShelvedToTimedShelved.
     ///
     /// # Errors
-    /// Bad_ShelvingTimeOutOfRange if the time is not a positive number or exceeds MaxTimeShelved;
+    /// Bad_ShelvingTimeOutOfRange if the time is not a number, is less than 100 ns or exceeds MaxTimeShelved;
     /// Bad_ConditionAlreadyShelved if the alarm is TimedShelved: its timer is not reset.
     pub fn timed_shelve(
         self,
@@ -42,7 +46,8 @@ impl Shelving {
         now: UtcTime,
     ) -> Result<Self, StatusCode> {
         let max = millis_max.unwrap_or(MILLIS_MAX).min(MILLIS_MAX);
-        if !(millis > 0.0 && millis <= max) {
+        // A shelving that ends when it begins would be none.
+        if millis.is_nan() || ticks(millis) == 0 || millis > max {
             return Err(StatusCode::BAD_SHELVING_TIME_OUT_OF_RANGE);
         }
         match self {
@@ -162,11 +167,13 @@ mod tests {
 
     #[test]
     fn invalid_shelving_times_are_out_of_range() {
-        for millis in [0.0, -1.0, f64::NAN, f64::INFINITY, MAX + 1.0, f64::MAX] {
+        for millis in [0.0, -1.0, f64::NAN, f64::INFINITY, MAX + 1.0, f64::MAX, 1e-300, 9.9e-5] {
             let result = Shelving::Unshelved.timed_shelve(millis, Some(MAX), NOW);
             assert_eq!(result, Err(StatusCode::BAD_SHELVING_TIME_OUT_OF_RANGE), "{millis}");
         }
         assert!(Shelving::Unshelved.timed_shelve(1e15, None, NOW).is_err());
+        let shortest = Shelving::Unshelved.timed_shelve(1e-4, Some(MAX), NOW).unwrap();
+        assert!(shortest.at(NOW).is_shelved() && !shortest.at(later(NOW, 1e-4)).is_shelved());
         let endless = Shelving::Unshelved.one_shot_shelve(None, NOW).unwrap();
         assert_eq!((endless.ends(), endless.unshelve_time(NOW)), (None, f64::MAX));
     }

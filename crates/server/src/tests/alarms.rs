@@ -152,14 +152,11 @@ fn methods_work_on_instances_and_types_and_without_nodes() {
             );
             assert_eq!(status, StatusCode::GOOD);
         }
-        let wrong = shelve(
-            &mut client,
-            &mut server,
-            alarm(1),
-            by_type(m::SHELVED_STATE_MACHINE_TYPE_TIMED_SHELVE),
-            -1.0,
-        );
-        assert_eq!(wrong, StatusCode::BAD_SHELVING_TIME_OUT_OF_RANGE);
+        for millis in [-1.0, 1e-300] {
+            let method = by_type(m::SHELVED_STATE_MACHINE_TYPE_TIMED_SHELVE);
+            let wrong = shelve(&mut client, &mut server, alarm(1), method, millis);
+            assert_eq!(wrong, StatusCode::BAD_SHELVING_TIME_OUT_OF_RANGE, "{millis}");
+        }
         let missing =
             call(&mut client, &mut server, alarm(1), by_type(m::CONDITION_TYPE_ADD_COMMENT), vec![]);
         assert_eq!(missing, StatusCode::BAD_ARGUMENTS_MISSING);

@@ -309,6 +309,7 @@ impl ConfigFile {
         if name.is_empty() || name.chars().any(char::is_control) {
             return Err(self.mistake(section.name.span().start, "a role needs a name", ""));
         }
+        crate::users::role::warn_of_name(name);
         if authorization.role(name).is_none() {
             authorization.roles.push(Role::new(role_id(name), name));
         }

@@ -174,7 +174,7 @@ impl From<UsersError> for Refused {
             UsersError::Exists(_) => StatusCode::BAD_ALREADY_EXISTS,
             UsersError::Unknown(_) => StatusCode::BAD_NOT_FOUND,
             UsersError::Password => StatusCode::BAD_OUT_OF_RANGE,
-            UsersError::Name => StatusCode::BAD_INVALID_ARGUMENT,
+            UsersError::Name | UsersError::Alike { .. } => StatusCode::BAD_INVALID_ARGUMENT,
             UsersError::File { .. } | UsersError::Exposed { .. } | UsersError::Malformed { .. } => {
                 tracing::error!(%error, "the users cannot be changed");
                 StatusCode::BAD_RESOURCE_UNAVAILABLE

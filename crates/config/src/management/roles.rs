@@ -2,8 +2,8 @@
 
 use super::arguments::Inputs;
 use super::{Management, Outcome, Refused, administers, method};
-use crate::users::role::{Endpoint, Identity, ROLE_NAME_LEN_MAX, mode_of};
-use crate::users::{ManagedRole, Users};
+use crate::users::role::{Endpoint, Identity, is_role_name, mode_of};
+use crate::users::{ManagedRole, Users, is_alike};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use taktwerk_crypto::SecurityPolicy;
@@ -241,7 +241,7 @@ fn remove_object(space: &AddressSpace, id: &NodeId) {
 fn add_role(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     administers(caller)?;
     let (name, namespace) = (inputs.text()?, inputs.text()?);
-    let is_name = !name.is_empty() && name.len() <= ROLE_NAME_LEN_MAX && !name.chars().any(char::is_control);
+    let is_name = is_role_name(&name);
     let space = management.inner().space.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)?;
     // Only existing namespaces are allowed: otherwise a client could fill the NamespaceArray.
     let is_namespace =
@@ -254,6 +254,12 @@ fn add_role(management: &Arc<Management>, caller: &CallContext, mut inputs: Inpu
         // Names are unique without namespaces, because configuration and users files contain names only.
         if authorization.role(&name).is_some() || users.roles.iter().any(|role| role.name == name) {
             return Err(StatusCode::BAD_ALREADY_EXISTS.into());
+        }
+        let is_like = |other: &str| is_alike(&name, other);
+        if authorization.roles.iter().any(|role| is_like(&role.name))
+            || users.roles.iter().any(|role| is_like(&role.name))
+        {
+            return Err(StatusCode::BAD_INVALID_ARGUMENT.into());
         }
         if users.roles.iter().filter(|role| role.added).count() >= ADDED_MAX {
             return Err(StatusCode::BAD_NOT_SUPPORTED.into());

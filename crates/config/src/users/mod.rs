@@ -84,6 +84,17 @@ pub enum UsersError {
     /// A user with this name exists already.
     #[error("the user {0:?} exists already; `taktwerk user passwd` changes a password")]
     Exists(String),
+    /// A user has a name that differs only in upper and lower case.
+    #[error(
+        "the names {name:?} and {other:?} differ only in upper and lower case, and people would take one user for the other; \
+         choose another name"
+    )]
+    Alike {
+        /// The new name.
+        name: String,
+        /// The name of the other user.
+        other: String,
+    },
     /// There is no such user.
     #[error("there is no user {0:?}; `taktwerk user list` shows all")]
     Unknown(String),
@@ -189,6 +200,7 @@ impl Users {
                 return Err(malformed(line, format!("the user {:?} is defined twice", user.name)));
             }
         }
+        users.warn_of_names();
         users.decoy();
         Ok(users)
     }
@@ -241,6 +253,9 @@ impl Users {
         if self.get(name).is_some() {
             return Err(UsersError::Exists(name.to_owned()));
         }
+        if let Some(other) = self.users.iter().find(|user| is_alike(name, &user.name)) {
+            return Err(UsersError::Alike { name: name.to_owned(), other: other.name.clone() });
+        }
         let password = PasswordHash::new(password, Cost::default());
         self.users.push(User {
             name: name.to_owned(),
@@ -253,6 +268,22 @@ impl Users {
             must_change_password: false,
         });
         Ok(())
+    }
+
+    /// Warns of names that earlier versions allowed.
+    fn warn_of_names(&self) {
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for user in &self.users {
+            if let Some(other) = seen.insert(user.name.to_lowercase(), &user.name) {
+                let user = &user.name;
+                tracing::warn!(
+                    user,
+                    other,
+                    "the names of these users differ only in upper and lower case: rename one"
+                );
+            }
+        }
+        self.roles.iter().for_each(|role| role::warn_of_name(&role.name));
     }
 
     /// Changes a user's settings other than password and roles.
@@ -341,6 +372,11 @@ fn advice(path: &Path, error: &io::Error) -> String {
     }
 }
 
+/// Whether two different names differ only in upper and lower case.
+pub(crate) fn is_alike(one: &str, other: &str) -> bool {
+    one != other && one.to_lowercase() == other.to_lowercase()
+}
+
 fn check_name(name: &str) -> Result<(), UsersError> {
     let is_fine = !name.is_empty()
         && name.len() <= NAME_LEN_MAX
@@ -413,6 +449,16 @@ mod tests {
     fn users_are_changed() {
         let mut users = some();
         assert!(matches!(users.add("olaf", CANARY, Vec::new()), Err(UsersError::Exists(_))));
+        for alike in ["OLAF", "Olaf", "JÖRG \"x\""] {
+            let refused = users.add(alike, CANARY, Vec::new());
+            assert!(matches!(refused, Err(UsersError::Alike { .. })), "{alike}: {refused:?}");
+        }
+        // A file of an earlier version.
+        let text = toml::to_string(&users).unwrap();
+        let both =
+            format!("{text}\n{}", text.replace("name = \"olaf\"", "name = \"OLAF\"").replace("jörg", "jorg"));
+        let both = Users::parse(Path::new("u"), &both).unwrap();
+        assert!(both.get("olaf").is_some() && both.get("OLAF").is_some());
         assert!(matches!(users.add(" olaf", CANARY, Vec::new()), Err(UsersError::Name)));
         assert!(matches!(users.add("otto", b"short", Vec::new()), Err(UsersError::Password)));
         users.set_password("olaf", b"new password").unwrap();

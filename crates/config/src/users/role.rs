@@ -10,6 +10,26 @@ use taktwerk_types::NodeId;
 /// Longest name of a role, in bytes.
 pub const ROLE_NAME_LEN_MAX: usize = 128;
 
+/// Whether a new role may have this name, which becomes a BrowseName (Part 18 §4.2.2) and a part of NodeIds. The NodeIds of a role's
+/// nodes are paths such as `Roles/NAME/Identities`, so `/` would make them ambiguous.
+#[must_use]
+pub fn is_role_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= ROLE_NAME_LEN_MAX
+        && name.trim() == name
+        && !name.contains(|char: char| char.is_control() || char == '/')
+}
+
+/// Warns of the name of a role in a file that [`is_role_name`] refuses for new ones.
+pub(crate) fn warn_of_name(name: &str) {
+    if name.contains('/') {
+        tracing::warn!(
+            role = name,
+            "the name of this role contains `/`: the NodeIds of its nodes may be those of another role. Rename it"
+        );
+    }
+}
+
 /// A changed role. It replaces the role of the configuration. The `roles` of users are added to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -205,6 +225,21 @@ mod tests {
         // A role that was removed from the configuration is not created again.
         let gone = ManagedRole { added: false, ..ManagedRole::new("Gone", "") };
         assert!(!gone.apply(&mut fresh));
+    }
+
+    #[test]
+    fn names_that_are_paths_are_refused_for_new_roles() {
+        for name in ["", "a/b", "/", "Operator/Identities", " a", "a ", "a\n", &"a".repeat(129)] {
+            assert!(!is_role_name(name), "{name:?}");
+        }
+        for name in ["a", "Line 1", "a.b", "Maler & Söhne", &"a".repeat(128)] {
+            assert!(is_role_name(name), "{name:?}");
+        }
+        // A file of an earlier version.
+        let mut users = Users::default();
+        users.roles.push(ManagedRole::new("a/b", ""));
+        let again = Users::parse(Path::new("u"), &toml::to_string(&users).unwrap()).unwrap();
+        assert_eq!(again.roles, users.roles);
     }
 
     #[test]

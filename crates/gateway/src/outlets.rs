@@ -319,6 +319,68 @@ mod tests {
         DestinationConfig { settings, sink: Box::new(sink.clone()), line: 1, fingerprint }
     }
 
+    /// The keys of the records of each batch. The first batch is not confirmed before the destination ends.
+    #[derive(Default, Clone)]
+    struct Slow(Arc<Mutex<Vec<Vec<String>>>>);
+
+    impl Sink for Slow {
+        fn describe(&self) -> String {
+            "slow".to_owned()
+        }
+
+        fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
+            let keys = batch.records.iter().map(|record| batch.key(record)).collect();
+            let mut all = self.0.lock().unwrap();
+            all.push(keys);
+            let is_first = all.len() == 1;
+            Box::pin(async move {
+                if is_first {
+                    core::future::pending::<()>().await;
+                }
+                Ok(Taken::default())
+            })
+        }
+    }
+
+    /// The destination may have got the first batch. It recognizes the second one by the keys.
+    #[test]
+    fn a_batch_that_is_sent_again_after_a_change_has_the_same_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let queue = folder.path().join("queue.db");
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let plant = Arc::new(Plant::new(server.namespace("urn:test")));
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let slow = Slow::default();
+        let of = |fingerprint| DestinationConfig {
+            sink: Box::new(slow.clone()),
+            ..config("d", &queue, &Takes::default(), fingerprint)
+        };
+        let ready = open(vec![of(1)], &[]).unwrap();
+        let mut running: Vec<Outlet> = ready.into_iter().map(|it| it.start(&runtime, &plant)).collect();
+        let tapped = Tap::add(&running[0].destination.tap());
+        let (name, time): (Arc<str>, _) = ("T".into(), UtcTime::from_ticks(1));
+        for value in 0..5 {
+            tapped.push(&name, &value.into(), StatusCode::GOOD, (time, time), true);
+        }
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        let until = |batches: usize| {
+            while slow.0.lock().unwrap().len() < batches {
+                assert!(std::time::Instant::now() < end, "{:?}", slow.0.lock().unwrap());
+                std::thread::sleep(MS);
+            }
+        };
+        until(1);
+        let newer = Replacement::open(&running, vec![of(2)]).unwrap();
+        newer.apply(&mut running, &runtime, &plant, 50 * MS, |_| {});
+        until(2);
+        let sent = slow.0.lock().unwrap().clone();
+        assert!(!sent[0].is_empty());
+        assert_eq!(sent[1][..sent[0].len()], sent[0], "{sent:?}");
+        let keys: std::collections::HashSet<&String> = sent[1].iter().collect();
+        assert_eq!(keys.len(), sent[1].len(), "each value has a key of its own");
+    }
+
     #[test]
     fn values_that_wait_for_a_full_disk_pass_to_the_next_queue() {
         let folder = tempfile::tempdir().unwrap();

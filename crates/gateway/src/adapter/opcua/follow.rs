@@ -150,11 +150,16 @@ impl ModelChanges {
         }
     }
 
+    /// The mirrors are being browsed from now on. Later changes are due afterwards.
+    pub(super) fn begin(&mut self) {
+        self.due = None;
+    }
+
     /// The mirrors have been browsed since this time.
     pub(super) fn browsed_since(&mut self, begin: Instant) {
         self.browsed = Instant::now();
         self.earliest = self.browsed + (self.browsed - begin) * SHARE;
-        self.due = None;
+        self.due = self.due.map(|due| due.max(self.earliest));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Other OPC UA servers: single nodes, and whole subtrees that are mirrored.
 //!
-//! - `mirror`: explores a subtree, `budget`: its limits, `bases`: supertypes;
+//! - `explore`: explores the mirrors, `mirror`: a subtree, `budget`: its limits, `bases`: supertypes;
 //! - `session`: one connection with one subscription; `updates`: its messages; `redundancy`: switching between servers;
 //! - `methods`: methods for clients, `passage`: calls and history;
 //! - `relations`: references between nodes; `notices`: events, `conditions`: alarms, `own`: additional fields of their types;
@@ -12,6 +12,7 @@
 mod bases;
 mod budget;
 mod conditions;
+mod explore;
 mod follow;
 mod methods;
 mod mirror;

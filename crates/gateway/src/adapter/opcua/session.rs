@@ -2,16 +2,16 @@
 
 use super::OpcUa;
 use super::budget::Budget;
+use super::explore::{Explored, Explorer, explored};
 use super::follow::{self, Known, ModelChanges, Watched};
 use super::methods;
-use super::mirror::{self, Found};
+use super::mirror::Found;
 use super::notices::{Items, Place};
 use super::own::OwnFields;
 use super::passage::{Ending, RemoteHistory};
 use super::redundancy;
 use super::relations;
 use super::translation::Translation;
-use super::types;
 use super::updates::take;
 use crate::catalogue::Form;
 use crate::fault::Fault;
@@ -100,7 +100,7 @@ async fn serve(
     served_since: &mut Option<Instant>,
 ) -> Result<(), Fault> {
     let fail = |error: Error| Fault::other(target, error);
-    let mut links = link(server, client, feed, target, false).await?;
+    let mut links = link(server, client, feed, target, None).await?;
     let interval = server.publishing_interval;
     // Frequent keep-alives detect a server that hangs even if no values change.
     let keep_alive = (2000.0 / (interval.as_secs_f64() * 1e3)).ceil().max(1.0) as u32;
@@ -145,6 +145,8 @@ async fn serve(
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     // Concurrently, because a request that waits for a server that hangs must not delay the switch.
     let probing = redundancy::probe(is_redundant, client, interval, target);
+    // Beside the values: it takes many requests.
+    let mut exploring = None;
     let serving = async {
         loop {
             if core::mem::take(&mut is_refresh_wanted) {
@@ -207,12 +209,18 @@ async fn serve(
                         server.passage.open(client, Arc::new(links.translation.clone()));
                     }
                 }
-                () = changes.due() => {
+                () = changes.due(), if exploring.is_none() => {
+                    changes.begin();
+                    exploring = Some(Box::pin(Explorer::of(server).explore(client, feed, target)));
+                }
+                found = explored(&mut exploring) => {
+                    exploring = None;
+                    let found = found?;
                     // Positions change their meaning.
                     let pending: Vec<Write> = core::iter::from_fn(|| writes.try_next()).collect();
                     carry_out(client, &links, feed, pending, target).await?;
-                    let begin = tokio::time::Instant::now();
-                    let newer = link(server, client, feed, target, true).await?;
+                    let begin = found.begin;
+                    let newer = link(server, client, feed, target, Some(found)).await?;
                     watched.change(server, &handle, (&links, &newer), (feed, target)).await?;
                     links = newer;
                     changes.browsed_since(begin);
@@ -242,15 +250,15 @@ async fn next(events: &mut Option<taktwerk_net::client::ClientEvents>) -> Option
 }
 
 /// Resolves the nodes, and adds variables for new ones. Variables whose nodes this server does not have are removed, or become bad
-/// if it was not browsed completely. With `is_changed` its nodes have changed since the last time.
+/// if it was not browsed completely. `found` are its nodes if they have changed and were explored already.
 async fn link(
     server: &mut OpcUa,
     client: &Client,
     feed: &Feed,
     target: &str,
-    is_changed: bool,
+    found: Option<Explored<'_>>,
 ) -> Result<Links, Fault> {
-    let links = find(server, client, feed, target, is_changed).await?;
+    let links = find(server, client, feed, target, found).await?;
     let gone: Vec<_> = missing(&server.known, &links)
         .map(|position| (position, Reading::bad(StatusCode::BAD_NODE_ID_UNKNOWN)))
         .collect();
@@ -271,7 +279,7 @@ async fn find(
     client: &Client,
     feed: &Feed,
     target: &str,
-    is_changed: bool,
+    found: Option<Explored<'_>>,
 ) -> Result<Links, Fault> {
     let fail = |error: Error| Fault::other(target, error);
     let namespaces = client.namespaces();
@@ -318,7 +326,7 @@ async fn find(
         }
     }
     // Redundant servers have the same nodes.
-    if server.remote.count() > 1 && !server.known.is_empty() && !is_changed {
+    if server.remote.count() > 1 && !server.known.is_empty() && found.is_none() {
         for (node, known) in &server.known {
             if let Ok(node) = node.to_node_id(&namespaces) {
                 links.nodes.insert(known.position, node);
@@ -328,35 +336,18 @@ async fn find(
         return Ok(links);
     }
     server.notices.begin_places();
-    let learning = feed.plant().catalogue().learning();
     let mut used = HashSet::new();
-    let mut budget = Budget::new(server.limits.0, server.limits.1);
-    let mut incomplete: Option<String> = None;
-    let mut trees = Vec::new();
-    for root in server.mirrors.clone() {
-        let root = root.to_node_id(&namespaces).map_err(fail)?;
-        let most = feed.settings().nodes_max;
-        let found = mirror::subtree(client, target, root, (server.depth_max, most), &mut budget).await?;
-        feed.statistics().add(Count::Requests, 1);
-        if found.is_cut {
-            let reason = format!("there are more than nodes_max = {most} variables or methods");
-            feed.failed(&Fault::other(target, &reason));
-            incomplete = Some(reason);
-        }
-        trees.push(found);
-    }
+    let found = match found {
+        Some(found) => found,
+        None => Explorer::of(server).explore(client, feed, target).await?,
+    };
+    let Explored { trees, is_complete, incomplete, learning, .. } = found;
     // Before new nodes are added: they may have the names of old ones.
-    let is_complete = incomplete.is_none() && budget.exceeded().is_none();
     let released = match is_complete {
         true => follow::release(server, feed, &trees, &namespaces),
         false => HashSet::new(),
     };
     for found in trees {
-        // Values work without the types.
-        if let Err(fault) = types::learn(client, target, feed.plant(), found.types(), &mut budget).await {
-            feed.failed(&fault);
-            incomplete = Some(fault.to_string());
-        }
         links.translation = Translation::new(&namespaces, feed.plant()).with_structures(feed.plant());
         used.extend(found.types().filter_map(|kind| links.translation.here(&kind)));
         used.extend(feed.plant().alarms().types_of(&feed.settings().name));
@@ -393,10 +384,6 @@ async fn find(
     feed.plant().delete_released(&released);
     feed.plant().catalogue().use_types(&feed.settings().name, used);
     drop(learning);
-    if let Some(reason) = budget.exceeded() {
-        feed.failed(&Fault::other(target, reason));
-        incomplete = Some(reason.to_owned());
-    }
     feed.statistics().set_incomplete(incomplete);
     let plant = Arc::clone(feed.plant());
     // Its result does not matter, so it is not awaited.

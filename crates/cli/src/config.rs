@@ -314,7 +314,11 @@ fn apply(path: &Path, output: Output) -> Result<(), Failure> {
         tell!("warning: {problem}. The server will not start with this file");
     }
     if let Some(problem) = &outcome.problem {
-        return Err(Failure::Usage(format!("the server stays as it was: {problem}")));
+        let what = match outcome.applied.as_slice() {
+            [] => "the server stays as it was".to_owned(),
+            applied => format!("the server has taken over only {}", applied.join(", ")),
+        };
+        return Err(Failure::Usage(format!("{what}: {problem}")));
     }
     if output.is_json() {
         return output.document(&json!(outcome));

@@ -112,7 +112,7 @@ fn an_operator_acknowledges_comments_and_shelves_with_keys() {
     let mut table = Table::start(&url);
     until("the table", || table.shown().contains("Running") && table.shown().contains("acknowledge"));
     let modes = tcgetattr(&table.kept).unwrap().local_modes;
-    assert!(!modes.contains(LocalModes::ECHO | LocalModes::ICANON), "the terminal is not raw");
+    assert!(!modes.intersects(LocalModes::ECHO | LocalModes::ICANON), "the terminal is not raw");
     // Others may be more severe for a moment, so it is found by its name.
     table.press("/running\ra");
     until("it is acknowledged", || is("Acknowledged", true.into()));

@@ -119,3 +119,109 @@ fn a_missing_folder_and_a_server_without_methods_are_named() {
     let (code, text) = site.run(&["nodeset", "load", server.url(), &file]);
     assert!(code == 4 && text.contains("[nodeset_methods]"), "{code} {text}");
 }
+
+/// `nodeset` with another namespace.
+fn other(uri: &str, variables: &[(u32, f64)]) -> String {
+    nodeset(variables).replace("urn:line", uri)
+}
+
+#[test]
+fn namespaces_have_the_same_indexes_after_a_restart() {
+    let site = Site::new();
+    let tags = "[[source]]\nname = \"sim\"\ntype = \"simulation\"\n\
+                [[tag]]\nname = \"T\"\nsource = \"sim\"\n";
+    site.configure(tags);
+    let write = |name: &str, text: String| {
+        let file = site.file(name);
+        std::fs::write(&file, text).unwrap();
+        file
+    };
+    let namespaces = |url: &str| {
+        let (code, text) = site.run(&["read", url, "i=2255", "--json"]);
+        assert_eq!(code, 0, "{text}");
+        text.split_once("\"Value\": [").unwrap().1.split_once(']').unwrap().0.to_owned()
+    };
+    let server = site.serve();
+    // The second one comes first by its name.
+    for (name, uri) in [("line.xml", "urn:line"), ("axis.xml", "urn:axis")] {
+        let (code, text) =
+            site.run(&["nodeset", "load", server.url(), &write(name, other(uri, &[(1, 1.5)]))]);
+        assert_eq!(code, 0, "{text}");
+    }
+    let before = namespaces(server.url());
+    assert!(before.find("urn:line").unwrap() < before.find("urn:axis").unwrap(), "{before}");
+    drop(server);
+    let server = site.serve();
+    assert_eq!(namespaces(server.url()), before);
+    // The indexes of others stay when one is unloaded.
+    let (code, text) = site.run(&["nodeset", "unload", server.url(), "urn:line"]);
+    assert_eq!(code, 0, "{text}");
+    drop(server);
+    let server = site.serve();
+    assert_eq!(namespaces(server.url()), before);
+    // A changed rule is examined in an address space with the same indexes.
+    let index = before.matches("urn:").count();
+    let axis = format!("[[alarms.alarm]]\nvariable = \"ns={index};i=1\"\nhigh = 2.0\n");
+    site.configure(&format!("{tags}{axis}"));
+    let config = site.installation.file().display().to_string();
+    let apply =
+        Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(["config", "apply", &config]).run(LIMIT).unwrap();
+    let said = [apply.stdout, apply.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("taken over: alarms.alarm"), "{said} {before} {index}");
+}
+
+#[test]
+fn a_newer_nodeset_has_what_the_configuration_names() {
+    let site = Site::new();
+    site.configure("");
+    let file = site.file("line.xml");
+    let server = site.serve();
+    let load = |text: String| {
+        std::fs::write(&file, text).unwrap();
+        site.run(&["nodeset", "load", server.url(), &file])
+    };
+    let both = nodeset(&[(1, 1.5), (12, 2.5)]);
+    let both = both.replace("</Uri>", "</Uri><Uri>urn:axis</Uri>");
+    let both = both.replace("</Models>", "<Model ModelUri=\"urn:axis\"/></Models>");
+    let (code, text) = load(both);
+    assert_eq!(code, 0, "{text}");
+    site.configure("[[alarms.alarm]]\nvariable = \"nsu=urn:line;i=12\"\nhigh = 2.0\n");
+    // i=1 is not the beginning of i=12, and urn:axis is not named.
+    let (code, text) = load(nodeset(&[(12, 2.5)]));
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = load(nodeset(&[(1, 2.5)]));
+    assert!(code == 4 && text.contains("nsu=urn:line;i=12, which would be missing"), "{text}");
+    site.configure("# urn:axis\n");
+    let (code, text) = load(other("urn:axis", &[(1, 1.5)]));
+    assert_eq!(code, 0, "{text}");
+    let two = nodeset(&[(1, 1.5)]).replace("</Models>", "<Model ModelUri=\"urn:axis\"/></Models>");
+    let (code, text) = load(two.replace("</Uri>", "</Uri><Uri>urn:axis</Uri>"));
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = load(nodeset(&[(1, 1.5)]));
+    assert!(code == 4 && text.contains("urn:axis, which would be missing"), "{text}");
+}
+
+#[test]
+fn files_that_require_a_loaded_nodeset_are_refused_at_a_reload() {
+    let site = Site::new();
+    site.configure("");
+    let line = site.file("line.xml");
+    std::fs::write(&line, nodeset(&[(1, 1.5)])).unwrap();
+    let required = "<Model ModelUri=\"urn:axis\"><RequiredModel ModelUri=\"urn:line\"/></Model>";
+    let axis = other("urn:axis", &[(1, 1.5)]).replace("<Model ModelUri=\"urn:axis\"/>", required);
+    std::fs::write(site.file("axis.xml"), axis).unwrap();
+    let server = site.serve();
+    let (code, text) = site.run(&["nodeset", "load", server.url(), &line]);
+    assert_eq!(code, 0, "{text}");
+    let config = site.installation.file();
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("[server]\n", "[server]\nnodesets = [\"axis.xml\"]\n")).unwrap();
+    let config = config.display().to_string();
+    let apply =
+        Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(["config", "apply", &config]).run(LIMIT).unwrap();
+    let said = String::from_utf8_lossy(&apply.stderr).into_owned();
+    assert!(apply.status.code() != Some(0) && said.contains("urn:line"), "{said}");
+    let (code, text) = site.run(&["read", server.url(), "nsu=urn:axis;i=1"]);
+    assert!(code != 0 && text.contains("no namespace urn:axis"), "{code} {text}");
+}

@@ -293,8 +293,11 @@ mod tests {
 
     #[test]
     fn plants_and_settings_with_a_clock_agree() {
-        let problem = problem(&["tune.publish_every=0.8"]);
-        for publishing_ms in [20.0, 60.0] {
+        // At long intervals the oldest of the 100 requests in the server's queue is old: 80 s at 1 000 ms.
+        let long = ["tune.publish_every=0.8", "tune.measured_s=30", "link.delay=100ms"];
+        for (publishing_ms, sets) in [(20.0, &long[..1]), (60.0, &long[..1]), (500.0, &long), (1000.0, &long)]
+        {
+            let problem = problem(sets);
             let settings = Settings { publishing_ms, ..Settings::usual() };
             let tuned = Simulation::new(&problem, None).evaluate(&settings, 1).unwrap();
             // As `taktwerk sim` runs the plant.

@@ -90,6 +90,37 @@ fn every_value_arrives_within_interval_and_delay() {
 }
 
 #[test]
+fn a_clock_that_reconnects_has_one_subscription() {
+    let mut plant = scenario();
+    plant.links[0].profile = "ppp-10m,delay=5ms".parse().unwrap();
+    let clocked = Subscription { publish_every: Some(80), ..Subscription::new(ms(200)) };
+    plant.clients = vec![clients("scada", 2, Load::Subscribe(clocked))];
+    plant.measured = secs(60);
+    let calm = simulate(&plant, 1);
+    let cut = FaultKind::Cut(Which { group: 0, number: None });
+    plant.faults = vec![Fault { at: ms(500), lasts: Duration::ZERO, kind: cut }];
+    let cut = simulate(&plant, 1);
+    let (calm, cut) = ((&calm.loads[0], calm.lines[0]), (&cut.loads[0], cut.lines[0]));
+    assert_eq!((cut.0.reconnects, calm.0.due), (4, calm.0.arrived), "{:?}", cut.0);
+    let near = |one: f64, other: f64| (one / other - 1.0).abs() < 0.05;
+    assert!(near(cut.0.arrived as f64, calm.0.arrived as f64), "{:?} {:?}", cut.0, calm.0);
+    assert!(near(cut.0.messages as f64, calm.0.messages as f64), "{:?} {:?}", cut.0, calm.0);
+    assert!(near(cut.1.down_bits_s, calm.1.down_bits_s), "{:?} {:?}", cut.1, calm.1);
+}
+
+#[test]
+fn a_clock_has_more_items_than_a_request_may_create() {
+    let mut plant = scenario();
+    plant.links[0].profile = "ethernet-100m".parse().unwrap();
+    plant.servers[0].signals = vec![Signals { count: 10_001, period: ms(1_000), value_len: 4 }];
+    let clocked = Subscription { publish_every: Some(80), ..Subscription::new(ms(500)) };
+    plant.clients = vec![clients("scada", 1, Load::Subscribe(clocked))];
+    plant.measured = secs(3);
+    let outcome = simulate(&plant, 1);
+    assert_eq!((outcome.loads[0].due, outcome.loads[0].arrived), (2 * 3 * 10_001, 2 * 3 * 10_001));
+}
+
+#[test]
 fn separate_lines_carry_less_each() {
     let one = simulate(&scenario(), 1).lines[0].down_bits_s;
     let with = |lines: Lines| {

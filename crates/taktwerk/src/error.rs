@@ -23,6 +23,9 @@ pub enum BuildError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Another import came in between, such as a NodeSet that a client has loaded.
+    #[error("other NodeSets were loaded in the meantime: prepare the files again")]
+    Outdated,
     /// A type does not declare a requested member.
     #[error(
         "the type {type_id} has no member {path}: give the path of an optional child, in names without namespace"
@@ -73,6 +76,7 @@ impl BuildError {
             Self::File { .. } => StatusCode::BAD_CONFIGURATION_ERROR,
             Self::NoMember { .. } => StatusCode::BAD_NOT_FOUND,
             Self::Arguments { .. } | Self::StateMachine { .. } => StatusCode::BAD_INVALID_ARGUMENT,
+            Self::Outdated => StatusCode::BAD_INVALID_STATE,
             Self::SecurityGroup { status, .. } => *status,
         }
     }

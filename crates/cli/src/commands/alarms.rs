@@ -1,11 +1,12 @@
 //! `taktwerk alarms`: shows conditions and operates on them. Following survives reconnections. Lists and operations
 //! fail with the connection.
 //!
-//! `action`: operations of the command line; `show`: tables, lines and JSON; `view`: the interactive table as a state machine; `screen`: drawing it;
-//! `interactive`: the terminal and the connection of it.
+//! `action`: operations of the command line; `show`: tables, lines and JSON; `view`: the interactive table as a state
+//! machine; `screen`: drawing it; `interactive`: the terminal and the connection of it; `pace`: when tables are drawn.
 
 mod action;
 mod interactive;
+mod pace;
 mod screen;
 mod show;
 mod view;
@@ -20,6 +21,7 @@ use crate::session::{self, Session};
 use crate::span;
 use action::{Action, is_not_needed};
 use clap::{ArgGroup, Args};
+use pace::Pace;
 use serde_json::{Value, json};
 use show::name;
 use std::io::IsTerminal;
@@ -88,8 +90,6 @@ pub(crate) struct AlarmsArgs {
 const QUEUE: u32 = 10_000;
 /// Timeout of a list.
 const LIST_TIME: Duration = Duration::from_secs(60);
-/// Interval at which the table on a terminal is redrawn.
-const DRAW_EVERY: Duration = Duration::from_millis(200);
 
 /// A subscription and its table of conditions.
 struct Live {
@@ -260,28 +260,31 @@ impl Live {
         }
         // The last message about the connection, until the table is up to date again.
         let mut notice: Option<Notice> = None;
-        let mut is_stale = true;
+        let mut pace = Pace::new(monotonic());
         loop {
-            if draws && is_stale {
+            let now = monotonic();
+            if draws && pace.due().is_some_and(|due| due <= now) {
                 let below = notice.as_ref().map(|notice| notice.text(output));
                 let shown = show::screen(&self.table, show::terminal_size(), below.as_deref(), output);
                 output.screen(&shown)?;
-                is_stale = false;
+                pace.drawn(now, monotonic());
             }
-            let until = if draws { Some(monotonic() + DRAW_EVERY) } else { end };
-            let until = end.map_or(until, |end| Some(until.map_or(end, |until| end.min(until))));
+            let until = pace.due().filter(|_| draws).into_iter().chain(end).min();
             match self.stream.next(&mut self.session, until, interrupt)? {
                 Next::End if interrupt.asked() || end.is_some_and(|end| monotonic() >= end) => return Ok(()),
                 Next::End => {}
                 Next::Ready => self.refresh()?,
-                Next::Notice(news) if draws => (notice, is_stale) = (Some(news), true),
+                Next::Notice(news) if draws => {
+                    notice = Some(news);
+                    pace.soon(monotonic());
+                }
                 Next::Notice(news) => news.print(output)?,
                 Next::Event(fields) => {
                     let change = self.take(ConditionEvent::read(&fields), draws, output)?;
                     if change == TableChange::RefreshEnded {
                         notice = None;
                     }
-                    is_stale = true;
+                    pace.soon(monotonic());
                 }
             }
         }

@@ -127,13 +127,21 @@ pub(super) fn nodeset_methods(file: &ConfigFile, server: &Server) -> Result<(), 
         return Ok(());
     }
     let path = file.path().to_owned();
-    // The next start reads the file as it is then. Without a namespace that it names, the server would not start.
-    let keeps = move |uri: &str| std::fs::read_to_string(&path).is_ok_and(|text| text.contains(uri));
+    // The next start reads the file as it is then. Without a namespace or node that it names, the server would not start.
+    let keeps = move |name: &str| std::fs::read_to_string(&path).is_ok_and(|text| names(&text, name));
     let mut settings = NodeSetMethods::new().length_max(section.megabytes << 20).keep(keeps);
     if let Some(folder) = nodeset_folder(file) {
         settings = settings.folder(folder);
     }
     Ok(server.nodeset_methods(settings).map_err(super::ServeError::from)?)
+}
+
+/// Whether a text has this name, which is not the beginning of a longer one (`i=1` of `i=12`).
+fn names(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let next = text.get(at + name.len()..).and_then(|rest| rest.chars().next());
+        next.is_none_or(|next| !next.is_alphanumeric() && !matches!(next, '/' | '.' | '-' | '_' | ':'))
+    })
 }
 
 /// The NodeSet files of a configuration, including the XML files in named directories.

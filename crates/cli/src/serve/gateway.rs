@@ -39,7 +39,9 @@ pub(crate) fn missing_files(file: &ConfigFile) -> Vec<String> {
     imp::missing_files(file)
 }
 
-pub(super) use imp::{Prepared, Queues, Started, prepare, prepare_adapters, rehearse};
+pub(super) use imp::{
+    Newer, Prepared, Queues, Started, prepare, prepare_adapters, register_namespace, rehearse,
+};
 
 #[cfg(feature = "gateway")]
 mod imp {
@@ -270,6 +272,14 @@ mod imp {
             )));
         }
         Ok(config)
+    }
+
+    /// Registers the namespace of a file's tags, so that its index does not depend on loaded NodeSets.
+    pub(crate) fn register_namespace(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
+        if let Some(config) = load(file)? {
+            server.space().add_namespace(&config.namespace);
+        }
+        Ok(())
     }
 
     /// Adds the nodes of a file's tags.
@@ -579,6 +589,10 @@ mod imp {
             "{}: [[source]]: this program was built without the feature `gateway`",
             file.path().display()
         )))
+    }
+
+    pub(crate) fn register_namespace(file: &ConfigFile, _: &Server) -> Result<(), Failure> {
+        load(file).map(drop)
     }
 
     pub(crate) fn prepare(file: &ConfigFile, _: &Server) -> Result<Prepared, Failure> {

@@ -326,6 +326,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let others = profile::Others::default();
     let Filled { updaters, nodesets } = fill(&server, &content, arguments, &others)?;
     if let Some(configured) = &configured {
+        gateway::register_namespace(configured.file(), &server)?;
         configured::nodeset_methods(configured.file(), &server)?;
     }
     let gateway = match &configured {

@@ -17,8 +17,13 @@ pub(crate) fn check(file: &ConfigFile) -> Result<(), Failure> {
     check_for(file, None)
 }
 
-/// [`check`] for a server that runs: nodes that the command line has added are known.
-pub(super) fn check_for(file: &ConfigFile, running: Option<&AddressSpace>) -> Result<(), Failure> {
+/// [`check`] for a server that runs: nodes that the command line has added are known. The demo plant and the Methods for
+/// NodeSets are those that the server was started with, because changes of them wait for a restart.
+pub(super) fn check_for(
+    file: &ConfigFile,
+    running: Option<(&AddressSpace, &ConfigFile)>,
+) -> Result<(), Failure> {
+    let started = running.map_or(file, |(_, started)| started);
     let failed =
         |error: taktwerk::StartError| Failure::Environment(format!("cannot check the nodes: {error}"));
     let config = file.config();
@@ -39,9 +44,10 @@ pub(super) fn check_for(file: &ConfigFile, running: Option<&AddressSpace>) -> Re
     if !nodesets.is_empty() {
         server.import_nodesets(&nodesets).map_err(ServeError::from)?;
     }
-    configured::nodeset_methods(file, &server)?;
-    let plant = config.server.simulated_plant.then(|| plant::start(&server, true)).transpose()?;
-    let references = References::of_check(file, server.space(), running);
+    gateway::register_namespace(file, &server)?;
+    configured::nodeset_methods(started, &server)?;
+    let plant = started.config().server.simulated_plant.then(|| plant::start(&server, true)).transpose()?;
+    let references = References::of_check(file, server.space(), running.map(|(space, _)| space));
     let fields = gateway::rehearse(file, &server)?;
     configured::pubsub_files(file).check_nodes(&references)?;
     Rules::start(file, &server, &references)?;

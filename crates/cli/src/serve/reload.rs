@@ -1,7 +1,8 @@
 //! Applies a changed configuration file to the running server: after SIGHUP, `taktwerk config apply`, or with --watch
 //! when the file or a NodeSet file changes.
 //!
-//! The whole file is validated first: an invalid one changes nothing. Roles and permissions change at once, also for
+//! The whole file is validated first: an invalid one changes nothing. What fails later, such as a port of the dashboard that is in
+//! use, is reported with what has been applied. Roles and permissions change at once, also for
 //! open sessions. The dashboard and changed sources, tags and destinations are restarted. Recorded variables and alarms that
 //! have changed follow the file. Other settings are reported and need a restart. Sessions, subscriptions and connections
 //! are not affected.
@@ -9,7 +10,7 @@
 use super::ServeError;
 use super::configured::Configured;
 use super::control::{self, Control, Outcome};
-use super::gateway::Started;
+use super::gateway::{Newer, Started};
 use super::reference::References;
 use super::rules::{ALARM, RECORD, Rules};
 use super::supervisor;
@@ -23,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use taktwerk::RunningServer;
 use taktwerk_config::ConfigFile;
-use taktwerk_server::space::import::Batch;
+use taktwerk_server::space::import::{Batch, Prepared};
 use tracing::field::Empty;
 
 /// The target of exported spans.
@@ -214,45 +215,25 @@ impl Reload {
         // Validate everything before anything is changed.
         configured.authorization_of(&newer)?;
         super::configured::check_namespaces(&newer, &running.space().namespaces())?;
+        // NodeSets that clients have loaded are imported after those of the file at the next start.
+        let may_miss = nodesets.is_some() && newer.config().nodeset_methods.enabled;
         let is_rule = |setting: &String| [RECORD, ALARM].contains(&setting.as_str());
-        if applied.iter().any(is_rule) || sources.requires_nodes() {
+        if may_miss || applied.iter().any(is_rule) || sources.requires_nodes() {
             // Their nodes may come with changed NodeSets or tags, or be deleted with them.
-            super::rehearsal::check_for(&newer, Some(&**running.space()))?;
+            super::rehearsal::check_for(&newer, Some((&**running.space(), &self.started)))?;
         }
-        #[cfg(feature = "web")]
-        if applied.iter().any(|setting| setting.starts_with("web")) {
-            dashboard.replace(configured.web_of(&newer)?, running)?;
-        }
-        if let Some(prepared) = nodesets {
-            let imported = running.replace_nodesets(prepared);
-            self.nodesets = Some(imported.batch);
-            let (added, deleted) = (imported.node_count, imported.deleted_count);
-            if added + deleted > 0 {
-                tracing::info!(added, deleted, "replaced nodes of NodeSets");
-                if !applied.iter().any(|setting| setting == NODESETS) {
-                    applied.push(NODESETS.to_owned());
-                }
-            }
-        }
-        let is_authorization = |setting: &String| {
-            let elsewhere = setting.starts_with("web") || FIELD.contains(&setting.as_str());
-            !elsewhere && ![NODESETS, RECORD, ALARM].contains(&setting.as_str())
-        };
-        // Tables of tags are separate files, so the gateway itself detects what has changed.
-        #[cfg(feature = "web")]
-        let was_there = gateway.is_there();
-        let changed = gateway.take_over(sources, &newer, running)?;
-        #[cfg(feature = "web")]
-        if !was_there && gateway.is_there() {
-            dashboard.extend(gateway.extras(), running)?;
-        }
-        // Recorded variables and alarms follow nodes that were deleted and added again.
-        super::history::warn_of_missing(&newer, running.space());
-        let rules = self.rules.change(&newer, &References::new(&newer, running.space()))?;
-        let sections = changed.sections.into_iter().chain(rules).map(str::to_owned);
-        applied.extend(sections.filter(|section| !applied.contains(section)).collect::<Vec<_>>());
-        if applied.iter().any(is_authorization) {
-            configured.apply_authorization(&newer, running.shared())?;
+        let mut outcome = Outcome::default();
+        let step = Step { applied, nodesets, files, sources };
+        let done = self.change(
+            step,
+            (&newer, running, gateway, configured),
+            #[cfg(feature = "web")]
+            dashboard,
+            &mut outcome,
+        );
+        if let Err(failure) = done {
+            outcome.problem = Some(failure.to_string());
+            return Ok(outcome);
         }
         let (live, mut waiting) = split(self.started.changes(&newer));
         if !has_store && live.iter().any(|setting| setting == RECORD) {
@@ -260,8 +241,79 @@ impl Reload {
             waiting.sort();
         }
         configured.replace_file(newer);
-        Ok(Outcome { applied, waiting, remarks: changed.remarks, problem: None })
+        Ok(Outcome { waiting, ..outcome })
     }
+
+    /// Applies what was validated. `outcome` tells what has been applied, also after an error.
+    fn change(
+        &mut self,
+        step: Step,
+        (newer, running, gateway, configured): (&ConfigFile, &RunningServer, &mut Started, &mut Configured),
+        #[cfg(feature = "web")] dashboard: &mut Dashboard,
+        outcome: &mut Outcome,
+    ) -> Result<(), Failure> {
+        let Step { applied, nodesets, files, sources } = step;
+        let mut note = |section: &str| {
+            if !outcome.applied.iter().any(|known| known == section) {
+                outcome.applied.push(section.to_owned());
+            }
+        };
+        let is_web = |setting: &str| setting.starts_with("web");
+        #[cfg(feature = "web")]
+        if applied.iter().any(|setting| is_web(setting)) {
+            dashboard.replace(configured.web_of(newer)?, running)?;
+            applied.iter().filter(|setting| is_web(setting)).for_each(|setting| note(setting));
+        }
+        if let Some(prepared) = nodesets {
+            let replaced = match running.replace_nodesets(prepared) {
+                Err(taktwerk::BuildError::Outdated) => running
+                    .prepare_nodesets(&files, self.nodesets)
+                    .and_then(|prepared| running.replace_nodesets(prepared)),
+                replaced => replaced,
+            };
+            let imported = replaced.map_err(ServeError::from)?;
+            self.nodesets = Some(imported.batch);
+            let (added, deleted) = (imported.node_count, imported.deleted_count);
+            if added + deleted > 0 {
+                tracing::info!(added, deleted, "replaced nodes of NodeSets");
+                note(NODESETS);
+            }
+            applied.iter().filter(|setting| *setting == NODESETS).for_each(|setting| note(setting));
+        }
+        // Tables of tags are separate files, so the gateway itself detects what has changed.
+        #[cfg(feature = "web")]
+        let was_there = gateway.is_there();
+        let changed = gateway.take_over(sources, newer, running)?;
+        changed.sections.iter().for_each(|section| note(section));
+        outcome.remarks = changed.remarks;
+        #[cfg(feature = "web")]
+        if !was_there && gateway.is_there() {
+            dashboard.extend(gateway.extras(), running)?;
+        }
+        // Recorded variables and alarms follow nodes that were deleted and added again.
+        super::history::warn_of_missing(newer, running.space());
+        let rules = self.rules.change(newer, &References::new(newer, running.space()))?;
+        rules.iter().for_each(|section| note(section));
+        let is_authorization = |setting: &String| {
+            let elsewhere = is_web(setting) || FIELD.contains(&setting.as_str());
+            !elsewhere && ![NODESETS, RECORD, ALARM].contains(&setting.as_str())
+        };
+        if applied.iter().any(is_authorization) {
+            configured.apply_authorization(newer, running.shared())?;
+        }
+        applied.iter().for_each(|setting| note(setting));
+        Ok(())
+    }
+}
+
+/// What was validated and is to be applied.
+struct Step {
+    /// The settings that have changed and can be applied.
+    applied: Vec<String>,
+    nodesets: Option<Prepared>,
+    /// The files of `nodesets`.
+    files: Vec<PathBuf>,
+    sources: Newer,
 }
 
 /// Splits changes into those that a running server applies, and others.
@@ -274,8 +326,13 @@ fn split(changes: Vec<String>) -> (Vec<String>, Vec<String>) {
 /// Logs the result, and returns it as one line.
 fn say(outcome: &Outcome) -> String {
     if let Some(problem) = &outcome.problem {
-        tracing::error!(problem, "the configuration stays as it was");
-        return format!("the configuration stays as it was: {problem}");
+        if outcome.applied.is_empty() {
+            tracing::error!(problem, "the configuration stays as it was");
+            return format!("the configuration stays as it was: {problem}");
+        }
+        let applied = outcome.applied.join(", ");
+        tracing::error!(problem, applied, "only a part of the configuration was taken over");
+        return format!("only a part of the configuration was taken over ({applied}): {problem}");
     }
     tracing::info!(applied = outcome.applied.join(", "), "the configuration was read again");
     if outcome.waiting.is_empty() {

@@ -35,7 +35,7 @@ impl Rules {
     }
 
     /// Applies a changed configuration, and returns the sections that have changed. What is equal in both is not
-    /// touched. If there is a mistake, nothing changes.
+    /// touched. A reference to a missing node changes nothing.
     pub(super) fn change(
         &mut self,
         file: &ConfigFile,

@@ -78,6 +78,7 @@ impl ConfigFile {
         for keys in &config.pubsub.keys {
             add("pubsub.keys", Some(keys), FileKind::Keys);
         }
+        add("pubsub.replay_file", config.pubsub.replay_file.as_ref(), FileKind::Private);
         add("pubsub.save_to", config.pubsub.save_to.as_ref(), FileKind::Private);
         add("web.certificate", config.web.certificate.as_ref(), FileKind::File);
         add("web.key", config.web.key.as_ref(), FileKind::Private);
@@ -98,5 +99,36 @@ impl ConfigFile {
         }
         add("audit.file", config.audit.file.as_ref(), FileKind::Record);
         files
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    /// A new setting with a path must not be forgotten: a restored server would lack its file.
+    #[test]
+    fn every_path_setting_is_listed() {
+        let sections = [include_str!("alarms.rs"), include_str!("sections.rs"), include_str!("shares.rs")];
+        let mut wanted: BTreeMap<&str, usize> = BTreeMap::new();
+        for line in sections.iter().flat_map(|text| text.lines()) {
+            let field = line.trim().strip_prefix("pub ").and_then(|field| field.split_once(": "));
+            if let Some((name, kind)) = field
+                && kind.contains("PathBuf")
+            {
+                *wanted.entry(name).or_default() += 1;
+            }
+        }
+        assert!(wanted.values().sum::<usize>() >= 22, "{wanted:?}");
+        let own = include_str!("files.rs").split_once("#[cfg(test)]").unwrap().0;
+        for (name, wanted) in wanted {
+            let field = format!(".{name}");
+            let after = own.split(&field).skip(1);
+            // Not the beginning of another name, and not the end of the name of a setting.
+            let is_other =
+                |rest: &&str| rest.starts_with(|it: char| it.is_alphanumeric() || "_\"".contains(it));
+            let listed = after.filter(|rest| !is_other(rest));
+            assert_eq!(listed.count(), wanted, "settings {name} in `files`");
+        }
     }
 }

@@ -77,6 +77,8 @@ pub struct Importer {
     types: TypeDictionary,
     /// The nodes of each import.
     loaded: Vec<replace::Loaded>,
+    /// Number of changes, so that what was prepared before one is recognized.
+    generation: u64,
 }
 
 /// One import of an [`Importer`].
@@ -87,7 +89,7 @@ impl Importer {
     /// Creates an importer that knows the data types of namespace 0.
     #[must_use]
     pub fn new(namespace_zero: TypeDictionary) -> Self {
-        Self { types: namespace_zero, loaded: Vec::new() }
+        Self { types: namespace_zero, loaded: Vec::new(), generation: 0 }
     }
 
     /// The data types of namespace 0 and of everything imported so far.
@@ -137,6 +139,7 @@ impl Importer {
         imported.node_count = added.len();
         imported.batch = Batch(self.loaded.len());
         self.types = types;
+        self.generation += 1;
         let models = sets.into_iter().flat_map(|set| set.models).collect();
         self.loaded.push(replace::Loaded { models, nodes: fingerprints, references });
         Ok(imported)
@@ -190,7 +193,7 @@ impl Importer {
         }
 
         replace::check_required(&models, &sets)?;
-        Ok(Prepared { sets, specs, types, imported, instead })
+        Ok(Prepared { sets, specs, types, imported, instead, generation: self.generation })
     }
 }
 

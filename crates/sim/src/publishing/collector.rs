@@ -2,6 +2,7 @@
 
 use crate::client::Application;
 use crate::histogram::Histogram;
+use crate::scenario::clock::TIMEOUT;
 use core::time::Duration;
 use taktwerk_client::{
     Client, ClientError, Delivery, Event, OwnedReply, RequestHandle, SubscriptionEvent, SubscriptionParams,
@@ -151,7 +152,7 @@ impl Collector {
             subscription_acknowledgements: core::mem::take(&mut self.acknowledgements),
             ..PublishRequest::default()
         };
-        if let Err(error) = client.request(&mut request, None, now.instant) {
+        if let Err(error) = client.request(&mut request, Some(TIMEOUT), now.instant) {
             self.trouble = Some(error.to_string());
         }
     }

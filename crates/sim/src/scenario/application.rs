@@ -104,7 +104,7 @@ struct Subscriber {
     /// The pending SetSubscriptionDurable.
     making_durable: Option<RequestHandle>,
     /// Sends the Publish requests, if the client core does not.
-    clock: Option<Clock>,
+    clock: Option<Box<Clock>>,
 }
 
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl Worker {
                 handle: None,
                 has_items: false,
                 making_durable: None,
-                clock: Clock::of(settings),
+                clock: Clock::of(settings).map(Box::new),
             }),
             Load::Request(settings) => Task::Request(Requester {
                 settings: settings.clone(),
@@ -683,7 +683,7 @@ impl Application for Worker {
     fn poll_timeout(&self) -> Option<Instant> {
         match &self.task {
             Task::Request(it) if it.waits.is_none() => it.next_at,
-            Task::Subscribe(it) => it.clock.as_ref().and_then(Clock::poll_timeout),
+            Task::Subscribe(it) => it.clock.as_ref().and_then(|clock| clock.poll_timeout()),
             Task::Request(_) => None,
         }
     }

@@ -14,7 +14,7 @@
 mod application;
 pub mod authority;
 mod build;
-mod clock;
+pub(crate) mod clock;
 mod durable;
 mod events;
 pub mod fault;

@@ -53,9 +53,15 @@ impl RunningServer {
 
     /// Replaces NodeSets while clients are connected. Nodes that are equal in both stay, with their values, monitored items and
     /// application bindings. Changed nodes are deleted and added again. Namespaces stay registered.
-    pub fn replace_nodesets(&self, prepared: Prepared) -> Imported {
+    ///
+    /// # Errors
+    /// [`BuildError::Outdated`]: nothing has changed.
+    pub fn replace_nodesets(&self, prepared: Prepared) -> Result<Imported, BuildError> {
         let mut importer = self.importer.lock().unwrap_or_else(PoisonError::into_inner);
-        import::replace(self.space(), &mut importer, prepared)
+        if !importer.is_current(&prepared) {
+            return Err(BuildError::Outdated);
+        }
+        Ok(import::replace(self.space(), &mut importer, prepared))
     }
 
     /// The addresses on which the server listens, with the actual ports.

@@ -1,6 +1,7 @@
 //! The interactive table on a terminal: keys and events are passed to the [`View`], which decides.
 
 use super::Live;
+use super::pace::Pace;
 use super::screen::draw;
 use super::view::{Command, Key, Operation, View};
 use crate::event_stream::Next;
@@ -51,14 +52,15 @@ impl Live {
         let _restore = Restore;
         let mut view = View::default();
         let mut notice: Option<String> = None;
-        let mut is_stale = true;
+        let mut pace = Pace::new(monotonic());
         loop {
-            if is_stale {
+            let now = monotonic();
+            if pace.due().is_some_and(|due| due <= now) {
                 self.draw(&mut screen, &mut view, title, notice.as_deref())?;
-                is_stale = false;
+                pace.drawn(now, monotonic());
             }
             while event::poll(Duration::ZERO).map_err(failed)? {
-                is_stale = true;
+                pace.at_once(monotonic());
                 let Some(key) = key(&event::read().map_err(failed)?) else { continue };
                 match view.key(key, &self.table) {
                     None => {}
@@ -71,23 +73,24 @@ impl Live {
                     }
                 }
             }
-            if is_stale {
+            let now = monotonic();
+            if pace.due().is_some_and(|due| due <= now) {
                 continue;
             }
-            let until = monotonic() + KEYS_EVERY;
-            let until = end.map_or(until, |end| end.min(until));
-            match self.stream.next(&mut self.session, Some(until), interrupt)? {
+            let until = [Some(now + KEYS_EVERY), end, pace.due()].into_iter().flatten().min();
+            match self.stream.next(&mut self.session, until, interrupt)? {
                 Next::End if interrupt.asked() || end.is_some_and(|end| monotonic() >= end) => return Ok(()),
                 Next::End => {}
                 Next::Ready => {
                     self.refresh()?;
                     // Messages may have been printed over the table.
                     screen.clear().map_err(failed)?;
-                    is_stale = true;
+                    pace.at_once(monotonic());
                 }
                 Next::Notice(news) => {
                     let plain = Output::new(false, ColorChoice::Never);
-                    (notice, is_stale) = (Some(news.text(plain)), true);
+                    notice = Some(news.text(plain));
+                    pace.soon(monotonic());
                 }
                 Next::Event(fields) => {
                     match self.table.take(ConditionEvent::read(&fields)) {
@@ -95,7 +98,7 @@ impl Live {
                         TableChange::RefreshEnded => notice = None,
                         _ => {}
                     }
-                    is_stale = true;
+                    pace.soon(monotonic());
                 }
             }
         }

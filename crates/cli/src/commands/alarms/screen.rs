@@ -1,7 +1,7 @@
 //! Draws the interactive table, for terminals of 80 columns and wider.
 
 use super::show::name;
-use super::view::{Row, View};
+use super::view::{List, Row, View};
 use crate::output;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -49,24 +49,25 @@ pub(super) fn draw(
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    frame.render_widget(heading(view, alarms, title), head);
+    let shown = view.list(alarms, usize::from(list.height.saturating_sub(1)));
+    frame.render_widget(heading(view, alarms, &shown, title), head);
     if view.is_help() {
         let line = |(key, text): &(&'static str, &'static str)| {
             Line::from(vec![Span::styled(format!("{key:>10}  "), BOLD), Span::raw(*text)])
         };
         frame.render_widget(Paragraph::new(HELP.iter().map(line).collect::<Vec<_>>()), list);
     } else {
-        draw_list(frame, view, alarms, list);
-        if let Some(event) = view.selected(alarms) {
+        if let Some(event) = shown.selected {
             frame.render_widget(details(event), detail);
         }
+        draw_list(frame, shown.rows, alarms, list);
     }
     frame.render_widget(message(view, notice), said);
     frame.render_widget(Line::styled(KEYS, DIM), keys);
 }
 
-fn heading<'a>(view: &View, alarms: &ConditionTable, title: &'a str) -> Line<'a> {
-    let (all, shown) = view.counts(alarms);
+fn heading<'a>(view: &View, alarms: &ConditionTable, list: &List<'_>, title: &'a str) -> Line<'a> {
+    let (all, shown) = (alarms.len(), list.matching);
     let count = match view.filter() {
         "" => output::counted(all, "alarm"),
         filter => format!("{shown} of {} with {filter:?}", output::counted(all, "alarm")),
@@ -74,8 +75,7 @@ fn heading<'a>(view: &View, alarms: &ConditionTable, title: &'a str) -> Line<'a>
     Line::from(vec![Span::styled(format!("{count}  "), BOLD), Span::styled(title, DIM)])
 }
 
-fn draw_list(frame: &mut Frame<'_>, view: &mut View, alarms: &ConditionTable, area: Rect) {
-    let rows = view.rows(alarms, usize::from(area.height.saturating_sub(1)));
+fn draw_list(frame: &mut Frame<'_>, rows: Vec<Row>, alarms: &ConditionTable, area: Rect) {
     if rows.is_empty() {
         let text = if alarms.is_empty() {
             "no alarms to show (seeing alarms needs the permission ReceiveEvents)"

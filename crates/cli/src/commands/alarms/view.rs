@@ -62,6 +62,16 @@ pub(super) struct Row {
     pub(super) is_urgent: bool,
 }
 
+/// What is on the screen.
+#[derive(Debug)]
+pub(super) struct List<'a> {
+    pub(super) rows: Vec<Row>,
+    /// Number of alarms that match the filter.
+    pub(super) matching: usize,
+    /// The selected alarm.
+    pub(super) selected: Option<&'a ConditionEvent>,
+}
+
 /// The message below the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Status {
@@ -123,6 +133,10 @@ fn key_of(event: &ConditionEvent) -> (NodeId, NodeId) {
     (event.condition_id.clone(), event.branch_id.clone())
 }
 
+fn has_key(event: &ConditionEvent, (condition, branch): &(NodeId, NodeId)) -> bool {
+    event.condition_id == *condition && event.branch_id == *branch
+}
+
 impl View {
     /// The alarms that match the filter, the most urgent first.
     fn matching<'a>(&self, alarms: &'a ConditionTable) -> Vec<&'a ConditionEvent> {
@@ -136,14 +150,13 @@ impl View {
 
     /// Follows the selected alarm. If it is gone, the one that is now in its place is selected.
     fn follow(&mut self, rows: &[&ConditionEvent]) {
-        let found =
-            self.selected.as_ref().and_then(|key| rows.iter().position(|event| key_of(event) == *key));
+        let found = self.selected.as_ref().and_then(|key| rows.iter().position(|event| has_key(event, key)));
         self.at = found.unwrap_or(self.at).min(rows.len().saturating_sub(1));
         self.selected = rows.get(self.at).map(|event| key_of(event));
     }
 
-    /// The rows for a table of this height.
-    pub(super) fn rows(&mut self, alarms: &ConditionTable, height: usize) -> Vec<Row> {
+    /// The rows for a table of this height. It sorts all alarms.
+    pub(super) fn list<'a>(&mut self, alarms: &'a ConditionTable, height: usize) -> List<'a> {
         let rows = self.matching(alarms);
         self.follow(&rows);
         self.visible = height.max(1);
@@ -155,19 +168,12 @@ impl View {
         }
         self.first = self.first.min(rows.len().saturating_sub(self.visible));
         let (at, first) = (self.at, self.first);
-        let shown = rows.into_iter().enumerate().skip(first).take(self.visible);
-        shown.map(|(number, event)| row(event, number == at)).collect()
-    }
-
-    /// The selected alarm.
-    pub(super) fn selected<'a>(&self, alarms: &'a ConditionTable) -> Option<&'a ConditionEvent> {
-        let key = self.selected.as_ref()?;
-        self.matching(alarms).into_iter().find(|event| key_of(event) == *key)
-    }
-
-    /// How many alarms there are, and how many of them the filter shows.
-    pub(super) fn counts(&self, alarms: &ConditionTable) -> (usize, usize) {
-        (alarms.len(), self.matching(alarms).len())
+        let shown = rows.iter().enumerate().skip(first).take(self.visible);
+        List {
+            rows: shown.map(|(number, event)| row(event, number == at)).collect(),
+            matching: rows.len(),
+            selected: rows.get(at).copied(),
+        }
     }
 
     /// The filter; empty if there is none.
@@ -329,7 +335,7 @@ impl View {
         // It may have changed meanwhile, and servers remember only some EventIds.
         let newest = |event: Box<ConditionEvent>| {
             let all = alarms.sorted();
-            let known = all.into_iter().find(|known| key_of(known) == key_of(&event));
+            let known = all.into_iter().find(|known| has_key(known, &key_of(&event)));
             known.map_or(event, |known| Box::new(known.clone()))
         };
         match mode {

@@ -41,6 +41,8 @@ pub struct Prepared {
     pub(super) types: TypeDictionary,
     pub(super) imported: Imported,
     pub(super) instead: Option<Batch>,
+    /// The importer's number of changes at that time.
+    pub(super) generation: u64,
 }
 
 /// The fingerprint that identifies changed nodes.
@@ -152,10 +154,24 @@ impl Importer {
         Ok(prepared)
     }
 
+    /// Whether nothing was imported since. Otherwise a removed model may be required, or a new one loaded already.
+    #[must_use]
+    pub fn is_current(&self, prepared: &Prepared) -> bool {
+        prepared.generation == self.generation
+    }
+
+    /// The nodes that [`Self::replace`] deletes and does not add again.
+    pub fn removed<'a>(&'a self, prepared: &'a Prepared) -> impl Iterator<Item = &'a NodeId> {
+        let old = prepared.instead.and_then(|batch| self.loaded.get(batch.0));
+        let kept: BTreeSet<&NodeId> = prepared.specs.iter().map(|(_, spec)| &spec.id).collect();
+        old.into_iter().flat_map(|old| old.nodes.keys()).filter(move |id| !kept.contains(id))
+    }
+
     /// Imports the files parsed by [`Self::prepare`]. Services continue in the meantime. A node whose id was used by
     /// another node in the meantime is skipped with a warning.
     pub fn replace(&mut self, space: &AddressSpace, prepared: Prepared, now: UtcTime) -> Imported {
         let Prepared { sets, specs, mut imported, instead, .. } = prepared;
+        self.generation += 1;
         let batch = instead.filter(|batch| batch.0 < self.loaded.len()).unwrap_or(Batch(self.loaded.len()));
         let old = self.loaded.get_mut(batch.0).map(core::mem::take).unwrap_or_default();
         let nodes: BTreeMap<NodeId, u64> =
@@ -243,6 +259,7 @@ impl Importer {
     /// Deletes imported nodes in batches between which services continue. Other nodes are skipped. Returns how many
     /// were deleted.
     pub fn remove(&mut self, space: &AddressSpace, ids: &BTreeSet<NodeId>, now: UtcTime) -> usize {
+        self.generation += 1;
         let mut gone = BTreeSet::new();
         for loaded in &mut self.loaded {
             loaded.nodes.retain(|id, _| {

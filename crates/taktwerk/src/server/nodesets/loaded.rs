@@ -1,20 +1,23 @@
 //! The loaded NodeSets. Every change replaces them all at once, which leaves equal nodes as they are.
 
-use super::{Changed, Refusal};
+use super::{Changed, NodeSetMethods, Refusal};
 use crate::error::BuildError;
 use crate::space::now;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use taktwerk_files::PUBLIC;
 use taktwerk_nodeset::NodeSet;
 use taktwerk_server::AddressSpace;
 use taktwerk_server::space::import::{Batch, Importer, Prepared};
-use taktwerk_types::StatusCode;
+use taktwerk_types::{NodeId, StatusCode};
 
 /// Longest name of a file without its extension.
 const NAME_LEN_MAX: usize = 200;
 /// How much longer than the longest one all together may be.
 const TOTAL_FACTOR: usize = 4;
+/// The file with the namespaces in the order of their indexes, so that these are the same after a restart.
+const NAMESPACES: &str = "namespaces.txt";
+/// Longest such file in bytes.
+const NAMESPACES_LEN_MAX: u64 = 16 << 20;
 /// The namespace of the specification.
 const NAMESPACE_ZERO: &str = "http://opcfoundation.org/UA/";
 
@@ -23,6 +26,8 @@ const NAMESPACE_ZERO: &str = "http://opcfoundation.org/UA/";
 pub(super) struct Set {
     /// The namespaces that it defines.
     uris: Vec<String>,
+    /// All namespaces that it uses, without namespace 0.
+    namespaces: Vec<String>,
     /// The name of its file.
     file: String,
     text: String,
@@ -32,6 +37,7 @@ impl Set {
     /// Parses a NodeSet.
     fn of(file: &str, text: &str) -> Result<Self, Refusal> {
         let set = NodeSet::parse(file, text).map_err(|error| BuildError::Import(error.into()))?;
+        let namespaces: Vec<String> = set.namespace_uris.into_iter().skip(1).collect();
         let uris: Vec<String> = set.models.into_iter().map(|model| model.uri).collect();
         let wrong = |reason: &str| Refusal::new(StatusCode::BAD_CONFIGURATION_ERROR, reason);
         match uris.first() {
@@ -39,7 +45,12 @@ impl Set {
             Some(_) if uris.iter().any(|uri| uri == NAMESPACE_ZERO) => {
                 Err(wrong("namespace 0 is part of the server and cannot be loaded"))
             }
-            Some(first) => Ok(Self { file: file_name(first)?, uris: uris.clone(), text: text.to_owned() }),
+            Some(_) if uris.iter().chain(&namespaces).any(|uri| uri.chars().any(char::is_control)) => {
+                Err(wrong("the URI of a namespace has a control character"))
+            }
+            Some(first) => {
+                Ok(Self { file: file_name(first)?, uris: uris.clone(), namespaces, text: text.to_owned() })
+            }
         }
     }
 
@@ -75,10 +86,17 @@ fn file_name(uri: &str) -> Result<String, Refusal> {
 pub(super) struct Loaded {
     batch: Option<Batch>,
     sets: Vec<Set>,
+    /// The namespaces of all sets that were ever loaded, in the order of their indexes.
+    namespaces: Vec<String>,
 }
 
-fn lock(importer: &Mutex<Importer>) -> MutexGuard<'_, Importer> {
-    importer.lock().unwrap_or_else(PoisonError::into_inner)
+/// Adds the missing ones.
+fn add_missing(all: &mut Vec<String>, more: &[String]) {
+    for uri in more {
+        if !all.contains(uri) {
+            all.push(uri.clone());
+        }
+    }
 }
 
 fn files(sets: &[Set]) -> Vec<(String, String)> {
@@ -92,6 +110,12 @@ impl Loaded {
         let entries = std::fs::read_dir(folder).map_err(|error| failed(folder, error))?;
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
+        let list = folder.join(NAMESPACES);
+        match taktwerk_files::read_text(&list, NAMESPACES_LEN_MAX) {
+            Ok(text) => self.namespaces.extend(text.lines().map(str::to_owned)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(&list, error)),
+        }
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let is_xml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"));
@@ -103,20 +127,21 @@ impl Loaded {
                 .map_err(|error| failed(&path, error))?;
             let set = NodeSet::parse(&path.display().to_string(), &text)
                 .map_err(|error| BuildError::Import(error.into()))?;
+            let namespaces: Vec<String> = set.namespace_uris.into_iter().skip(1).collect();
             let uris = set.models.into_iter().map(|model| model.uri).collect();
-            self.sets.push(Set { uris, file: name, text });
+            add_missing(&mut self.namespaces, &namespaces);
+            self.sets.push(Set { uris, namespaces, file: name, text });
         }
         Ok(())
     }
 
     /// Imports what was read.
-    pub(super) fn import(
-        &mut self,
-        space: &AddressSpace,
-        importer: &Mutex<Importer>,
-    ) -> Result<(), BuildError> {
+    pub(super) fn import(&mut self, space: &AddressSpace, importer: &mut Importer) -> Result<(), BuildError> {
+        for uri in &self.namespaces {
+            space.add_namespace(uri);
+        }
         if !self.sets.is_empty() {
-            let imported = lock(importer).import(space, &files(&self.sets), now())?;
+            let imported = importer.import(space, &files(&self.sets), now())?;
             super::super::import::warn(&imported);
             self.batch = Some(imported.batch);
         }
@@ -139,36 +164,59 @@ impl Loaded {
     pub(super) fn check(
         &self,
         space: &AddressSpace,
-        importer: &Mutex<Importer>,
+        importer: &mut Importer,
         text: &str,
-        length_max: usize,
+        settings: &NodeSetMethods,
     ) -> Result<(Vec<Set>, Vec<Set>, Prepared), Refusal> {
         let set = Set::of("NodeSet", text)?;
         let (replaced, mut sets): (Vec<Set>, Vec<Set>) =
             self.sets.iter().cloned().partition(|known| known.uris.iter().any(|uri| set.defines(uri)));
+        let kept = |what: &str| {
+            let reason = format!("the configuration refers to {what}, which would be missing");
+            Refusal::new(StatusCode::BAD_INVALID_STATE, reason)
+        };
+        let mut gone = replaced.iter().flat_map(|old| &old.uris).filter(|uri| !set.defines(uri));
+        if let Some(uri) = gone.find(|uri| (settings.keeps)(uri)) {
+            return Err(kept(uri));
+        }
         sets.push(set);
         let total: usize = sets.iter().map(|set| set.text.len()).sum();
-        if total > length_max.saturating_mul(TOTAL_FACTOR) {
+        if total > settings.length_max.saturating_mul(TOTAL_FACTOR) {
             let reason = format!("all loaded NodeSets together would have {total} bytes: unload some");
             return Err(Refusal::new(StatusCode::BAD_RESOURCE_UNAVAILABLE, reason));
         }
-        let prepared = lock(importer).prepare(space, &files(&sets), self.batch);
+        let prepared = importer.prepare(space, &files(&sets), self.batch);
         let prepared = prepared.map_err(|error| Refusal::from(BuildError::from(error)))?;
-        Ok((sets, replaced, prepared))
+        let known = space.namespaces();
+        let missing = importer
+            .removed(&prepared)
+            .filter_map(|id| named(id, &known))
+            .find(|node| (settings.keeps)(node));
+        match missing {
+            Some(node) => Err(kept(&node)),
+            None => Ok((sets, replaced, prepared)),
+        }
     }
 
     /// Loads a NodeSet. It replaces those that define one of its namespaces.
     pub(super) fn load(
         &mut self,
         space: &AddressSpace,
-        importer: &Mutex<Importer>,
+        importer: &mut Importer,
         text: &str,
-        (length_max, folder): (usize, Option<&Path>),
+        settings: &NodeSetMethods,
     ) -> Result<Changed, Refusal> {
-        let (sets, replaced, prepared) = self.check(space, importer, text, length_max)?;
+        let (sets, replaced, prepared) = self.check(space, importer, text, settings)?;
         let Some(new) = sets.last() else { return Ok(Changed::default()) };
-        if let Some(folder) = folder {
+        let mut namespaces = self.namespaces.clone();
+        add_missing(&mut namespaces, &new.namespaces);
+        if let Some(folder) = &settings.folder {
             // First, so that a full disk changes nothing.
+            if namespaces != self.namespaces {
+                let text: String = namespaces.iter().flat_map(|uri| [uri.as_str(), "\n"]).collect();
+                taktwerk_files::replace(&folder.join(NAMESPACES), text.as_bytes(), PUBLIC)
+                    .map_err(|error| unwritable(folder, &error))?;
+            }
             taktwerk_files::replace(&folder.join(&new.file), text.as_bytes(), PUBLIC)
                 .map_err(|error| unwritable(folder, &error))?;
             for old in replaced.iter().filter(|old| old.file != new.file) {
@@ -176,6 +224,7 @@ impl Loaded {
             }
         }
         let uris = new.uris.clone();
+        self.namespaces = namespaces;
         Ok(self.apply(space, importer, (sets, prepared), uris))
     }
 
@@ -183,7 +232,7 @@ impl Loaded {
     pub(super) fn unload(
         &mut self,
         space: &AddressSpace,
-        importer: &Mutex<Importer>,
+        importer: &mut Importer,
         uri: &str,
         folder: Option<&Path>,
     ) -> Result<Changed, Refusal> {
@@ -193,7 +242,7 @@ impl Loaded {
             let reason = format!("{uri} was not loaded with LoadNodeSet");
             return Err(Refusal::new(StatusCode::BAD_NOT_FOUND, reason));
         }
-        let prepared = lock(importer).prepare(space, &files(&sets), self.batch);
+        let prepared = importer.prepare(space, &files(&sets), self.batch);
         let prepared = prepared.map_err(|error| Refusal::from(BuildError::from(error)))?;
         if let Some(folder) = folder {
             for set in &gone {
@@ -208,15 +257,23 @@ impl Loaded {
     fn apply(
         &mut self,
         space: &AddressSpace,
-        importer: &Mutex<Importer>,
+        importer: &mut Importer,
         (sets, prepared): (Vec<Set>, Prepared),
         uris: Vec<String>,
     ) -> Changed {
-        let imported = lock(importer).replace(space, prepared, now());
+        let imported = importer.replace(space, prepared, now());
         (self.batch, self.sets) = (Some(imported.batch), sets);
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         (uris, count(imported.node_count), count(imported.deleted_count), imported.warnings)
     }
+}
+
+/// `nsu=URI;i=1`: a node as configurations name it.
+fn named(id: &NodeId, namespaces: &[String]) -> Option<String> {
+    let uri = namespaces.get(usize::from(id.namespace_index))?;
+    let text = id.to_string();
+    let identifier = text.split_once(';').map_or(text.as_str(), |(_, identifier)| identifier);
+    Some(format!("nsu={uri};{identifier}"))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Refusal {

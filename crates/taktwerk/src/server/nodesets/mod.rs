@@ -25,7 +25,7 @@ const LENGTH_MAX: usize = 16 << 20;
 const ROLES: [u32; 2] =
     [object_ids::WELL_KNOWN_ROLE_CONFIGURE_ADMIN, object_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN];
 
-/// A condition for unloading a namespace.
+/// What cannot be removed: namespaces and nodes.
 type Keeps = dyn Fn(&str) -> bool + Send + Sync;
 
 /// Settings of the Methods that load NodeSets.
@@ -70,7 +70,8 @@ impl NodeSetMethods {
         self
     }
 
-    /// Which namespaces cannot be unloaded, for example because the application refers to their nodes.
+    /// What cannot be unloaded or be missing in a newer NodeSet, for example because the application refers to it: called
+    /// with the URI of a namespace, and with single nodes as `nsu=URI;i=1`.
     #[must_use]
     pub fn keep(mut self, keeps: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.keeps = Box::new(keeps);
@@ -99,7 +100,7 @@ pub(super) fn install(
     let mut loaded = Loaded::default();
     if let Some(folder) = &settings.folder {
         loaded.read(folder)?;
-        loaded.import(space, importer)?;
+        loaded.import(space, &mut importer.lock().unwrap_or_else(PoisonError::into_inner))?;
     }
     let server = Node { space: Arc::clone(space), id: ns0(object_ids::SERVER), namespace: 1 };
     let object = server.object("NodeSets").node_id(NodeId::string(1, "NodeSets")).add()?;
@@ -183,8 +184,7 @@ impl NodeSets {
     ) -> Result<Changed, StatusCode> {
         self.change(caller, shown, "load", |loaded, space| {
             let text = self.text(text)?;
-            let limits = (self.settings.length_max, self.settings.folder.as_deref());
-            loaded.load(space, &self.importer, text, limits)
+            loaded.load(space, &mut self.importer(), text, &self.settings)
         })
     }
 
@@ -200,16 +200,16 @@ impl NodeSets {
                     format!("the configuration refers to nodes of {kept}: remove these settings first");
                 return Err(Refusal::new(StatusCode::BAD_INVALID_STATE, reason));
             }
-            loaded.unload(space, &self.importer, uri, self.settings.folder.as_deref())
+            loaded.unload(space, &mut self.importer(), uri, self.settings.folder.as_deref())
         })
     }
 
     fn check(&self, caller: &CallContext, text: &ByteString) -> Result<(String,), StatusCode> {
         administers(caller)?;
         let space = self.space.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)?;
-        let checked = self.text(text).and_then(|text| {
-            self.lock().check(&space, &self.importer, text, self.settings.length_max).map(drop)
-        });
+        let checked = self
+            .text(text)
+            .and_then(|text| self.lock().check(&space, &mut self.importer(), text, &self.settings).map(drop));
         Ok((checked.err().map(|refusal| refusal.reason).unwrap_or_default(),))
     }
 
@@ -247,6 +247,10 @@ impl NodeSets {
         }
         core::str::from_utf8(bytes.as_bytes())
             .map_err(|error| Refusal::new(StatusCode::BAD_DECODING_ERROR, format!("not UTF-8: {error}")))
+    }
+
+    fn importer(&self) -> MutexGuard<'_, Importer> {
+        self.importer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Loaded> {

@@ -81,7 +81,7 @@ impl Nodes {
                 self.versions.aliases.changed.insert(at);
             }
             // The alias gets another target.
-            reference_type_ids::ALIAS_FOR => {
+            _ if self.is_alias_for(reference_type) => {
                 let above = self.categories_of(at);
                 // An alias outside all categories counts as a change too (§9.2).
                 let root = above.is_empty().then(|| NodeIx::ns0(object_ids::ALIASES));
@@ -104,13 +104,23 @@ impl Nodes {
         self.versions.aliases.changed.remove(&ix);
     }
 
+    /// Whether a ReferenceType leads to targets of aliases: AliasFor or a subtype (§6.2).
+    fn is_alias_for(&self, reference_type: u32) -> bool {
+        // Types of namespace 0 are not subtypes of it.
+        if reference_type < NodeIx::DYNAMIC {
+            return reference_type == reference_type_ids::ALIAS_FOR;
+        }
+        let alias_for = NodeIx::ns0(reference_type_ids::ALIAS_FOR);
+        self.ix(reference_type).is_some_and(|kind| self.is_subtype(kind, alias_for))
+    }
+
     fn is_hierarchical(&self, reference_type: u32) -> bool {
         let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
         self.ix(reference_type).is_some_and(|kind| self.is_subtype(kind, hierarchical))
     }
 
     /// The categories that contain an alias or a category.
-    fn categories_of(&self, ix: NodeIx) -> Vec<NodeIx> {
+    pub(super) fn categories_of(&self, ix: NodeIx) -> Vec<NodeIx> {
         let mut found = Vec::new();
         self.references(ix, |reference| {
             if !reference.is_forward
@@ -125,7 +135,7 @@ impl Nodes {
     }
 
     /// The categories, those that contain them, and the root category.
-    fn with_categories_above(&self, changed: BTreeSet<NodeIx>) -> BTreeSet<NodeIx> {
+    pub(super) fn with_categories_above(&self, changed: BTreeSet<NodeIx>) -> BTreeSet<NodeIx> {
         let mut all = BTreeSet::from([NodeIx::ns0(object_ids::ALIASES)]);
         let mut next: Vec<NodeIx> = changed.into_iter().collect();
         while let Some(ix) = next.pop() {

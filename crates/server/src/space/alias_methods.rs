@@ -3,15 +3,19 @@
 //! Their aliases are nodes of clients, as those of AddNodes: they count for the same limits, and need the same
 //! permissions. Aliases of the application and of NodeSets can be deleted only if RolePermissions grant it.
 
+mod deleting;
+
 use super::nodes::Nodes;
 use super::spec::NodeSpec;
 use super::{AddressSpace, NodeIx};
 use crate::authorization::{Decisions, Grant};
 use crate::callback::{CallContext, MethodHandler, MethodResult};
 use crate::space::build::{Under, add_under};
+use deleting::delete;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use taktwerk_crypto::MessageSecurityMode;
-use taktwerk_schema::ids::{method_ids, object_type_ids, reference_type_ids};
+use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids};
 use taktwerk_schema::{NodeClass, PermissionType};
 use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName, StatusCode, UaString, UtcTime, Variant};
 
@@ -180,15 +184,32 @@ fn target_of(nodes: &Nodes, decisions: &Decisions, id: &ExpandedNodeId) -> Resul
     nodes.resolve(local.as_ref()).filter(|ix| decisions.knows(nodes, *ix)).ok_or(unknown)
 }
 
-/// The alias with a name in a category, whatever its namespace (§6.2).
-fn alias_of(nodes: &mut Nodes, category: NodeIx, name: &str) -> Option<NodeIx> {
+/// The aliases with a name in a category, whatever their namespaces (§6.2).
+fn aliases_of(nodes: &mut Nodes, category: NodeIx, name: &str) -> Vec<NodeIx> {
     let count = u16::try_from(nodes.namespaces().len()).unwrap_or(u16::MAX);
     let alias_type = NodeIx::ns0(object_type_ids::ALIAS_NAME_TYPE);
-    (0..count).find_map(|namespace| {
-        let found = nodes.child_indexed(category, &QualifiedName::new(namespace, name))?;
-        let kind = nodes.forward_target(found, reference_type_ids::HAS_TYPE_DEFINITION)?;
-        nodes.is_subtype(kind, alias_type).then_some(found)
-    })
+    let mut found = Vec::new();
+    for namespace in 0..count {
+        let child = nodes.child_indexed(category, &QualifiedName::new(namespace, name));
+        found.extend(child.filter(|child| {
+            let kind = nodes.forward_target(*child, reference_type_ids::HAS_TYPE_DEFINITION);
+            kind.is_some_and(|kind| nodes.is_subtype(kind, alias_type))
+        }));
+    }
+    found
+}
+
+/// Whether aliases in a category can have a target: Variables in TagVariables (§9.3), PublishedDataSets in Topics (§9.4).
+fn allows(nodes: &Nodes, categories: BTreeSet<NodeIx>, target: NodeIx) -> bool {
+    let above = nodes.with_categories_above(categories);
+    let is_in = |category: u32| above.contains(&NodeIx::ns0(category));
+    let is_variable = || nodes.view(target).is_some_and(|view| view.class() == NodeClass::VARIABLE);
+    let is_data_set = || {
+        let kind = nodes.forward_target(target, reference_type_ids::HAS_TYPE_DEFINITION);
+        let data_set = NodeIx::ns0(object_type_ids::PUBLISHED_DATA_SET_TYPE);
+        kind.is_some_and(|kind| nodes.is_subtype(kind, data_set))
+    };
+    (!is_in(object_ids::TAG_VARIABLES) || is_variable()) && (!is_in(object_ids::TOPICS) || is_data_set())
 }
 
 fn add(
@@ -208,12 +229,23 @@ fn add(
         decisions.check(nodes, ix, PermissionType::ADD_REFERENCE)?;
     }
     let owner = nodes.added_account().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
-    if let Some(alias) = alias_of(nodes, category, item.name) {
+    let alias = aliases_of(nodes, category, item.name).first().copied();
+    // An alias can be in other categories, too.
+    let others = alias.map(|alias| nodes.categories_of(alias)).unwrap_or_default();
+    if !allows(nodes, others.into_iter().chain([category]).collect(), target) {
+        return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED);
+    }
+    if let Some(alias) = alias {
         decisions.check(nodes, alias, PermissionType::ADD_REFERENCE)?;
         if nodes.has_reference(alias, kind, target) {
             return Err(StatusCode::BAD_DUPLICATE_REFERENCE_NOT_ALLOWED);
         }
         return nodes.add_client_reference(alias, kind, target).map_err(|error| error.status());
+    }
+    let name = QualifiedName::new(1, item.name);
+    if nodes.child_indexed(category, &name).is_some() {
+        // Such as a category below this one.
+        return Err(StatusCode::BAD_BROWSE_NAME_DUPLICATED);
     }
     if !decisions.of_set(nodes.access().silent(1)).contains(PermissionType::ADD_NODE) {
         return Err(StatusCode::BAD_USER_ACCESS_DENIED);
@@ -224,7 +256,7 @@ fn add(
         reference_type: &NodeId::numeric(0, reference_type_ids::ORGANIZES),
         type_definition: Some(&NodeId::numeric(0, object_type_ids::ALIAS_NAME_TYPE)),
     };
-    let spec = NodeSpec::object(id, QualifiedName::new(1, item.name));
+    let spec = NodeSpec::object(id, name);
     let alias = add_under(nodes, spec, under, Some(&owner), now).map_err(|error| error.status())?;
     let refers = nodes.add_client_reference(alias, kind, target).map_err(|error| error.status());
     nodes.note_added(alias);
@@ -233,42 +265,4 @@ fn add(
         let _ = nodes.delete(alias);
     }
     refers
-}
-
-fn delete(
-    nodes: &mut Nodes,
-    decisions: &Decisions,
-    category_id: &NodeId,
-    item: &Item<'_>,
-) -> Result<(), StatusCode> {
-    let category = category_of(nodes, decisions, category_id)?;
-    let alias = alias_of(nodes, category, item.name).filter(|alias| decisions.knows(nodes, *alias));
-    let alias = alias.ok_or(StatusCode::BAD_NOT_FOUND)?;
-    decisions.check(nodes, alias, PermissionType::DELETE_NODE)?;
-    if !nodes.is_added(alias) && nodes.access().role_permissions(nodes.access_set(alias)).is_none() {
-        return Err(StatusCode::BAD_NO_DELETE_RIGHTS);
-    }
-    let alias_for = NodeIx::ns0(reference_type_ids::ALIAS_FOR);
-    let mut references = Vec::new();
-    nodes.references(alias, |reference| {
-        if reference.is_forward && nodes.is_subtype(reference.reference_type, alias_for) {
-            references.push((reference.reference_type, reference.target));
-        }
-        true
-    });
-    let all = references.len();
-    if !item.target.node_id.is_null() {
-        let target = target_of(nodes, decisions, item.target)?;
-        references.retain(|(_, known)| *known == target);
-        if references.is_empty() {
-            return Err(StatusCode::BAD_NOT_FOUND);
-        }
-        if references.len() < all {
-            for (kind, target) in references {
-                nodes.delete_reference(alias, kind, true, target, true);
-            }
-            return Ok(());
-        }
-    }
-    nodes.delete(alias).map(drop).map_err(|error| error.status())
 }

@@ -22,6 +22,8 @@ use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName, StatusCode, UaString
 
 /// Maximum number of aliases per call; beyond: Bad_ResponseTooLarge.
 const FOUND_MAX: usize = 10_000;
+/// Maximum number of their targets. An alias counts in each of its categories.
+const TARGETS_MAX: usize = 50_000;
 /// Longest pattern, in bytes.
 const PATTERN_LEN_MAX: usize = 1024;
 /// Maximum number of characters compared with the pattern per alias. Takes some ten microseconds.
@@ -170,6 +172,8 @@ struct Search {
     seen: BTreeSet<NodeIx>,
     /// Aliases with their categories.
     found: Vec<(NodeIx, AliasNameDataType)>,
+    /// Number of all their targets.
+    targets: usize,
 }
 
 impl Search {
@@ -198,6 +202,7 @@ impl Search {
             position: 0,
             seen: BTreeSet::from([category]),
             found: Vec::new(),
+            targets: 0,
         })
     }
 
@@ -240,7 +245,7 @@ impl Search {
         // Below the current category, so that its position stays valid.
         let at = self.left.len() - usize::from(!is_at_end);
         self.left.splice(at..at, below);
-        if self.found.len() > FOUND_MAX {
+        if self.found.len() > FOUND_MAX || self.targets > TARGETS_MAX {
             return Err(StatusCode::BAD_RESPONSE_TOO_LARGE);
         }
         Ok(self.left.is_empty())
@@ -260,8 +265,9 @@ impl Search {
             {
                 referenced_nodes.push(ExpandedNodeId::from(nodes.id_of(reference.target)));
             }
-            referenced_nodes.len() < FOUND_MAX
+            self.targets + referenced_nodes.len() <= TARGETS_MAX
         });
+        self.targets += referenced_nodes.len();
         // An alias without a reference of the requested type does not match.
         if !referenced_nodes.is_empty() {
             self.found.push((category, AliasNameDataType { alias_name: name, referenced_nodes }));

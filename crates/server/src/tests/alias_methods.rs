@@ -1,14 +1,15 @@
 //! Clients that change alias categories (Part 17 §6.3.4, §6.3.5).
 
-use super::aliases::{ALIASES, TAGS, find, id};
+use super::aliases::{ALIASES, TAGS, find, id, last_change};
 use super::attribute::{add, variable};
+use super::node_management::{add_one, expanded, refer, reference};
 use super::*;
 use crate::callback::{CallContext, MethodCall, MethodHandler};
 use crate::space::AddressSpace;
-use schema::ids::method_ids as m;
+use schema::ids::{method_ids as m, reference_type_ids as r};
 use schema::{CallMethodRequest, CallRequest};
 use std::sync::{Arc, Weak};
-use taktwerk_types::{ArrayValues, BuiltInType, ExpandedNodeId, UaString, Variant};
+use taktwerk_types::{ArrayValues, BuiltInType, ExpandedNodeId, QualifiedName, UaString, Variant};
 
 const OWN: &str = "urn:test:own";
 
@@ -75,9 +76,20 @@ fn add_to(
     servers: Vec<UaString>,
     kind: NodeId,
 ) -> Result<Vec<StatusCode>, StatusCode> {
+    add_in(client, server, &TAGS, items, servers, kind)
+}
+
+fn add_in(
+    client: &mut Client,
+    server: &mut Server,
+    category: &NodeId,
+    items: &[(&str, NodeId)],
+    servers: Vec<UaString>,
+    kind: NodeId,
+) -> Result<Vec<StatusCode>, StatusCode> {
     let mut inputs = arrays(items);
     inputs.extend([servers.into(), kind.into()]);
-    call(client, server, &TAGS, m::ALIAS_NAME_CATEGORY_TYPE_ADD_ALIASES_TO_CATEGORY, inputs)
+    call(client, server, category, m::ALIAS_NAME_CATEGORY_TYPE_ADD_ALIASES_TO_CATEGORY, inputs)
 }
 
 fn delete_from(
@@ -85,7 +97,16 @@ fn delete_from(
     server: &mut Server,
     items: &[(&str, NodeId)],
 ) -> Result<Vec<StatusCode>, StatusCode> {
-    call(client, server, &TAGS, m::ALIAS_NAME_CATEGORY_TYPE_DELETE_ALIASES_FROM_CATEGORY, arrays(items))
+    delete_in(client, server, &TAGS, items)
+}
+
+fn delete_in(
+    client: &mut Client,
+    server: &mut Server,
+    category: &NodeId,
+    items: &[(&str, NodeId)],
+) -> Result<Vec<StatusCode>, StatusCode> {
+    call(client, server, category, m::ALIAS_NAME_CATEGORY_TYPE_DELETE_ALIASES_FROM_CATEGORY, arrays(items))
 }
 
 const GOOD: StatusCode = StatusCode::GOOD;
@@ -171,4 +192,150 @@ fn strangers_change_no_aliases() {
     assert_eq!(added, Ok(vec![StatusCode::BAD_USER_ACCESS_DENIED, StatusCode::BAD_NODE_ID_UNKNOWN]));
     let alias = find(&mut client, &mut server, TAGS, "A", NodeId::NULL).unwrap();
     assert_eq!(alias.len(), 1);
+}
+
+/// The names and targets in a category.
+fn found(client: &mut Client, server: &mut Server, category: &NodeId) -> Vec<(String, Vec<NodeId>)> {
+    let mut found = find(client, server, category.clone(), "%", NodeId::NULL).unwrap();
+    found.sort();
+    found
+}
+
+/// One alias can be in several categories (Part 17 §9.3).
+#[test]
+fn an_alias_stays_in_its_other_categories() {
+    let (mut server, mut client) = plant();
+    let now = server.now.utc;
+    let line = server.space.add_alias_category(&ALIASES, "Line", now).unwrap();
+    let cell = server.space.add_alias_category(&ALIASES, "Cell", now).unwrap();
+    let items = [("A", id(1)), ("A", id(2))];
+    assert_eq!(add_to(&mut client, &mut server, &items, Vec::new(), NodeId::NULL), Ok(vec![GOOD; 2]));
+    let alias = server.space.child(&TAGS, &QualifiedName::new(1, "A")).unwrap();
+    server.space.add_reference(&line, &r::ORGANIZES.into(), &alias).unwrap();
+    let all = vec![("A".to_owned(), vec![id(1), id(2)])];
+    assert_eq!(found(&mut client, &mut server, &line), all);
+    // The other category would lose the target.
+    let refused = delete_in(&mut client, &mut server, &line, &[("A", id(1))]);
+    assert_eq!(refused, Ok(vec![StatusCode::BAD_INVALID_STATE]));
+    assert_eq!(delete_in(&mut client, &mut server, &line, &[("A", NodeId::NULL)]), Ok(vec![GOOD]));
+    assert_eq!(found(&mut client, &mut server, &line), []);
+    assert_eq!(found(&mut client, &mut server, &TAGS), all);
+    // A client cannot take the application's alias out of the application's category, but out of its own one.
+    server.space.add_alias(&line, "OWN", &id(1), now).unwrap();
+    let own = server.space.child(&line, &QualifiedName::new(1, "OWN")).unwrap();
+    let item = reference(cell.clone(), r::ORGANIZES, own);
+    assert_eq!(refer(&mut client, &mut server, item), GOOD);
+    let refused = delete_in(&mut client, &mut server, &line, &[("OWN", NodeId::NULL)]);
+    assert_eq!(refused, Ok(vec![StatusCode::BAD_NO_DELETE_RIGHTS]));
+    assert_eq!(delete_in(&mut client, &mut server, &cell, &[("OWN", NodeId::NULL)]), Ok(vec![GOOD]));
+    assert_eq!(found(&mut client, &mut server, &line), [("OWN".to_owned(), vec![id(1)])]);
+}
+
+/// TagVariables has aliases of Variables, Topics those of PublishedDataSets (Part 17 §9.3, §9.4).
+#[test]
+fn categories_restrict_the_targets() {
+    let (mut server, mut client) = plant();
+    let now = server.now.utc;
+    let below = server.space.add_alias_category(&TAGS, "Line", now).unwrap();
+    let topics = NodeId::numeric(0, schema::ids::object_ids::TOPICS);
+    let object = NodeId::string(1, "object");
+    let item = super::node_management::object(object.clone(), "object");
+    assert_eq!(add_one(&mut client, &mut server, item).status_code, GOOD);
+    let data_set = NodeId::string(1, "data set");
+    let item = schema::AddNodesItem {
+        type_definition: expanded(schema::ids::object_type_ids::PUBLISHED_DATA_ITEMS_TYPE),
+        ..super::node_management::object(data_set.clone(), "data set")
+    };
+    assert_eq!(add_one(&mut client, &mut server, item).status_code, GOOD);
+    let refused = StatusCode::BAD_REFERENCE_NOT_ALLOWED;
+    for (category, target, expected) in [
+        (&TAGS, &object, refused),
+        (&below, &object, refused),
+        (&below, &id(1), GOOD),
+        (&topics, &id(1), refused),
+        (&topics, &object, refused),
+        (&topics, &data_set, GOOD),
+        (&ALIASES, &object, GOOD),
+        (&ALIASES, &id(1), GOOD),
+    ] {
+        let items = [("X", target.clone())];
+        let added = add_in(&mut client, &mut server, category, &items, Vec::new(), NodeId::NULL);
+        assert_eq!(added, Ok(vec![expected]), "{category} {target}");
+    }
+    // An alias that is in TagVariables, too, has no other targets in another category.
+    let alias = server.space.child(&below, &QualifiedName::new(1, "X")).unwrap();
+    let cell = server.space.add_alias_category(&ALIASES, "Cell", now).unwrap();
+    server.space.add_reference(&cell, &r::ORGANIZES.into(), &alias).unwrap();
+    let items = [("X", object)];
+    let added = add_in(&mut client, &mut server, &cell, &items, Vec::new(), NodeId::NULL);
+    assert_eq!(added, Ok(vec![refused]));
+}
+
+#[test]
+fn names_in_several_namespaces_and_of_categories() {
+    let (mut server, mut client) = plant();
+    let now = server.now.utc;
+    server.space.add_namespace("urn:two");
+    let items = [("P", id(1))];
+    assert_eq!(add_to(&mut client, &mut server, &items, Vec::new(), NodeId::NULL), Ok(vec![GOOD]));
+    for (name, target) in [("P", 2), ("Q", 3)] {
+        let item = schema::AddNodesItem {
+            parent_node_id: expanded(TAGS),
+            browse_name: QualifiedName::new(2, name),
+            type_definition: expanded(schema::ids::object_type_ids::ALIAS_NAME_TYPE),
+            ..super::node_management::object(NodeId::string(1, format!("two {name}")), name)
+        };
+        assert_eq!(add_one(&mut client, &mut server, item).status_code, GOOD);
+        let item = reference(NodeId::string(1, format!("two {name}")), r::ALIAS_FOR, id(target));
+        assert_eq!(refer(&mut client, &mut server, item), GOOD);
+    }
+    assert_eq!(delete_from(&mut client, &mut server, &[("P", id(2))]), Ok(vec![GOOD]));
+    assert_eq!(found(&mut client, &mut server, &TAGS).len(), 2, "1:P and 2:Q");
+    let item = schema::AddNodesItem {
+        parent_node_id: expanded(TAGS),
+        browse_name: QualifiedName::new(2, "P"),
+        type_definition: expanded(schema::ids::object_type_ids::ALIAS_NAME_TYPE),
+        ..super::node_management::object(NodeId::string(1, "two P"), "P")
+    };
+    assert_eq!(add_one(&mut client, &mut server, item).status_code, GOOD);
+    // All aliases with the name.
+    assert_eq!(delete_from(&mut client, &mut server, &[("P", NodeId::NULL)]), Ok(vec![GOOD]));
+    for namespace in [1, 2] {
+        assert_eq!(server.space.child(&TAGS, &QualifiedName::new(namespace, "P")), None);
+    }
+    server.space.add_alias_category(&TAGS, "Line", now).unwrap();
+    let added = add_to(&mut client, &mut server, &[("Line", id(1))], Vec::new(), NodeId::NULL);
+    assert_eq!(added, Ok(vec![StatusCode::BAD_BROWSE_NAME_DUPLICATED]));
+}
+
+#[test]
+fn clients_take_back_their_targets_and_change_the_last_change_with_each() {
+    let (mut server, mut client) = plant();
+    server.space.add_alias(&TAGS, "OWN", &id(1), server.now.utc).unwrap();
+    let kind = NodeId::string(1, "RefersTo");
+    let item = schema::AddNodesItem {
+        parent_node_id: expanded(r::ALIAS_FOR),
+        reference_type_id: r::HAS_SUBTYPE.into(),
+        node_class: schema::NodeClass::REFERENCE_TYPE,
+        type_definition: Default::default(),
+        ..super::node_management::object(kind.clone(), "RefersTo")
+    };
+    assert_eq!(add_one(&mut client, &mut server, item).status_code, GOOD);
+    server.space.raise_model_changes(server.now.utc);
+    let mut before = last_change(&server, &TAGS);
+    let mut has_changed = |server: &Server| {
+        let now = last_change(server, &TAGS);
+        core::mem::replace(&mut before, now) != now
+    };
+    for kind in [NodeId::NULL, kind] {
+        let items = [("OWN", id(2))];
+        assert_eq!(add_to(&mut client, &mut server, &items, Vec::new(), kind.clone()), Ok(vec![GOOD]));
+        assert!(has_changed(&server), "{kind}");
+        assert_eq!(delete_from(&mut client, &mut server, &items), Ok(vec![GOOD]));
+        assert!(has_changed(&server), "{kind}");
+    }
+    // The application's target stays.
+    let refused = delete_from(&mut client, &mut server, &[("OWN", id(1))]);
+    assert_eq!(refused, Ok(vec![StatusCode::BAD_NO_DELETE_RIGHTS]));
+    assert_eq!(found(&mut client, &mut server, &TAGS), [("OWN".to_owned(), vec![id(1)])]);
 }

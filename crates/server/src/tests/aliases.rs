@@ -139,6 +139,25 @@ fn many_aliases_are_found_in_slices_and_too_many_are_refused() {
     assert_eq!(all, Err(StatusCode::BAD_RESPONSE_TOO_LARGE));
 }
 
+/// One alias with many targets in many categories takes much more memory in the answer than in the server.
+#[test]
+fn the_targets_of_all_aliases_are_limited() {
+    let (mut server, mut client) = plant();
+    let now = server.now.utc;
+    for number in 1000..1600 {
+        add(&server, variable(number, BuiltInType::Double, 1.0));
+        server.space.add_alias(&ALIASES, "SHARED", &id(number), now).unwrap();
+    }
+    assert_eq!(find(&mut client, &mut server, ALIASES, "SHARED", NodeId::NULL).unwrap()[0].1.len(), 600);
+    let alias = server.space.child(&ALIASES, &QualifiedName::new(1, "SHARED")).unwrap();
+    for number in 0..100 {
+        let category = server.space.add_alias_category(&ALIASES, &format!("C{number}"), now).unwrap();
+        server.space.add_reference(&category, &r::ORGANIZES.into(), &alias).unwrap();
+    }
+    let all = find(&mut client, &mut server, ALIASES, "SHARED", NodeId::NULL);
+    assert_eq!(all, Err(StatusCode::BAD_RESPONSE_TOO_LARGE));
+}
+
 #[test]
 fn the_verbose_method_returns_the_category_of_an_alias() {
     let (mut server, mut client) = plant();
@@ -202,7 +221,7 @@ fn the_last_change_of_aliases_is_shown_and_never_repeats() {
 }
 
 /// LastChange of a category.
-fn last_change(server: &Server, category: &NodeId) -> Option<u32> {
+pub(super) fn last_change(server: &Server, category: &NodeId) -> Option<u32> {
     let property = server.space.child(category, &QualifiedName::new(0, "LastChange"))?;
     match server.space.variable(&property).unwrap().get().value {
         Some(Variant::UInt32(time)) => Some(time),

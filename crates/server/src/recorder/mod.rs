@@ -287,7 +287,7 @@ impl Recorder {
     }
 
     fn watch(&mut self, registration: Registration, now: UtcTime, out: &mut Vec<Recorded>) {
-        let Registration { slot, present, history, rule } = registration;
+        let Registration { slot, present, since, history, rule } = registration;
         self.ended.remove(&history.key);
         let index = slot.index();
         let at = index as usize;
@@ -302,11 +302,16 @@ impl Recorder {
         let mut state = Watched { slot, history, rule, seen: present.write, last: None, is_ending: false };
         if present.status != StatusCode::BAD_WAITING_FOR_INITIAL_DATA {
             let mut next = history_value(&present, now);
-            // A value from before the end of the history is the present one, so it is known from now on.
-            if stopped.is_some_and(|stopped| next.source.ticks() <= stopped.ticks()) {
-                (next.source, next.server) = (now, now);
+            // A value from before the end of the history is the present one, so it is known since the order, and not
+            // behind later writes. That of a source may have changed meanwhile.
+            let stopped = stopped.filter(|stopped| next.source.ticks() <= stopped.ticks());
+            if let (Some(stopped), Some(since)) = (stopped, since) {
+                let since = UtcTime::from_ticks(since.ticks().max(stopped.ticks().saturating_add(1)));
+                (next.source, next.server) = (since, since);
             }
-            state.record(next, out);
+            if stopped.is_none() || since.is_some() {
+                state.record(next, out);
+            }
         }
         self.watched.push(state);
         if let Some(place) = self.by_slot.get_mut(at) {

@@ -44,6 +44,8 @@ pub(crate) struct Registration {
     pub(crate) slot: SlotHandle,
     /// Its value at registration. Every later write is recorded.
     pub(crate) present: Snapshot,
+    /// Since when it is recorded. `None`: it has a source, and only its samples count.
+    pub(crate) since: Option<UtcTime>,
     pub(crate) history: Arc<NodeHistory>,
     pub(crate) rule: Rule,
 }
@@ -109,15 +111,16 @@ impl AddressSpace {
     ) -> Result<(), NodeError> {
         let rule = history.rule;
         self.set_history(id, history, writable, true, now)?;
-        let (slot, history) = {
+        let (slot, history, since) = {
             let nodes = self.read();
             let ix = nodes.find(id)?;
-            (nodes.slot_handle(ix), nodes.history(ix).map(Arc::clone))
+            let is_sampled = matches!(nodes.value_at(ix), ValueAt::Source(..));
+            (nodes.slot_handle(ix), nodes.history(ix).map(Arc::clone), (!is_sampled).then_some(now))
         };
         if let (Some(slot), Some(history), Some(recorder)) = (slot, history, self.slots().recorder()) {
             let mut orders = self.history.lock();
             let present = slot.set_recorded(recorder, true);
-            orders.push(RecorderOrder::Record(Registration { slot, present, history, rule }));
+            orders.push(RecorderOrder::Record(Registration { slot, present, since, history, rule }));
         }
         self.sample_recorded(id);
         Ok(())
@@ -165,8 +168,8 @@ impl AddressSpace {
         let interval = if history.rule.interval.is_zero() { minimum } else { history.rule.interval };
         // Samples do not arrive at exactly equal distances: without a tolerance, the rule would skip some of them.
         let rule = Rule { interval: history.rule.interval / 4 * 3, ..history.rule };
-        let registration =
-            Registration { slot: slot.clone(), present: slot.read(), history: Arc::clone(history), rule };
+        let (present, history) = (slot.read(), Arc::clone(history));
+        let registration = Registration { slot: slot.clone(), present, since: None, history, rule };
         self.history.lock().push(RecorderOrder::Record(registration));
         let source = Arc::clone(source);
         // The source is application code: it must not run while the address space is locked.

@@ -39,6 +39,8 @@ pub(crate) struct Recorded {
     ruled: BTreeMap<NodeIx, Option<KeptHistory>>,
     /// Incremented by changes that may concern the subtrees.
     version: u64,
+    /// Incremented when other subtrees are set. The numbers of rules mean other ones then.
+    generation: u64,
 }
 
 impl Recorded {
@@ -166,33 +168,71 @@ impl AddressSpace {
             if !self.read().has_unrecorded() {
                 return;
             }
-            let Some(some) = self.write().take_candidates(NODES_PER_LOCK.min(left)) else { return };
-            left = left.saturating_sub(some.len().max(1));
-            let (mut next, mut found) = (Vec::new(), Vec::new());
-            {
-                let nodes = self.read();
-                for (ix, rule) in some {
-                    below(&nodes, ix, &mut |target| next.push((target, rule)));
-                    let settings = nodes.recorded.rules.get(rule as usize).copied();
-                    if let Some((writable, rule)) = settings
-                        && is_variable(&nodes, ix)
-                        && nodes.history(ix).is_none()
-                    {
-                        found.push((nodes.id_of(ix), writable, rule));
-                    }
-                }
-            }
-            if !next.is_empty() {
-                self.write().recorded.candidates.append(&mut next);
-            }
-            for (id, writable, rule) in found {
-                // The only possible error is that the node was deleted in the meantime.
-                let _ = self.record_by_rule(&id, writable, rule, now);
-            }
+            let Some(taken) = self.write().take_candidates(NODES_PER_LOCK.min(left)) else { return };
+            left = left.saturating_sub(taken.nodes.len().max(1));
+            self.examine(taken, now);
             self.yield_to_readers();
         }
         if let Some(recorder) = self.slots().recorder() {
             self.slots().wake(recorder);
+        }
+    }
+}
+
+/// Nodes to be examined, each with the number of its rule in a generation of subtrees.
+struct Taken {
+    nodes: Vec<(NodeIx, u32)>,
+    generation: u64,
+}
+
+impl AddressSpace {
+    /// Records the Variables among nodes, and lets the nodes below be examined.
+    fn examine(&self, taken: Taken, now: UtcTime) {
+        let (mut next, mut found) = (Vec::new(), Vec::new());
+        {
+            let nodes = self.read();
+            for (ix, rule) in taken.nodes {
+                below(&nodes, ix, &mut |target| next.push((target, rule)));
+                if is_variable(&nodes, ix) && nodes.history(ix).is_none() {
+                    found.push(ix);
+                }
+            }
+        }
+        if !next.is_empty() {
+            let recorded = &mut self.write().recorded;
+            // Other subtrees were set with the nodes below those that remain.
+            if recorded.generation == taken.generation {
+                recorded.candidates.append(&mut next);
+            }
+        }
+        for ix in found {
+            self.record_inside(ix, now);
+        }
+    }
+
+    /// Records a Variable by the rule of the subtree that it is in, also if other subtrees are set meanwhile.
+    fn record_inside(&self, ix: NodeIx, now: UtcTime) {
+        loop {
+            let (id, settings, generation, is_ruled) = {
+                let nodes = self.read();
+                if !nodes.is_there(ix) {
+                    return;
+                }
+                let recorded = &nodes.recorded;
+                let rule = recorded.inside.get(&ix).and_then(|rule| recorded.rules.get(*rule as usize));
+                (nodes.id_of(ix), rule.copied(), recorded.generation, nodes.is_ruled(ix))
+            };
+            match settings {
+                Some((writable, rule)) => {
+                    // The only possible error is that the node was deleted in the meantime.
+                    let _ = self.record_by_rule(&id, writable, rule, now);
+                }
+                None if is_ruled => self.end_rule(&id, ix, now),
+                None => {}
+            }
+            if self.read().recorded.generation == generation {
+                return;
+            }
         }
     }
 }
@@ -247,7 +287,7 @@ impl Nodes {
 
     /// Takes nodes to be examined; `None` if there are no more. They count as part of their subtree from now on, so
     /// that no reference that is added meanwhile is missed.
-    fn take_candidates(&mut self, max: usize) -> Option<Vec<(NodeIx, u32)>> {
+    fn take_candidates(&mut self, max: usize) -> Option<Taken> {
         if self.recorded.candidates.is_empty() {
             return None;
         }
@@ -259,7 +299,7 @@ impl Nodes {
                 taken.push((ix, rule));
             }
         }
-        Some(taken)
+        Some(Taken { nodes: taken, generation: self.recorded.generation })
     }
 }
 

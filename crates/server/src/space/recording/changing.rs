@@ -130,15 +130,21 @@ impl AddressSpace {
                 }
             }
             [_, None] => {
-                let own = self.write().recorded.ruled.remove(&ix).flatten();
-                if !own.as_ref().is_some_and(KeptHistory::is_recorded) {
-                    let _ = self.stop_recording(&id);
-                }
-                if let Some(own) = own {
-                    self.set_kept_history(&id, own, now);
-                }
+                self.end_rule(&id, ix, now);
                 changes.stopped += 1;
             }
+        }
+    }
+
+    /// Stops recording a Variable by the rule of a subtree. It gets the history back that it had before.
+    pub(super) fn end_rule(&self, id: &NodeId, ix: NodeIx, now: UtcTime) {
+        let own = self.write().recorded.ruled.remove(&ix).flatten();
+        if !own.as_ref().is_some_and(KeptHistory::is_recorded) {
+            // The only possible error is that the node was deleted in the meantime.
+            let _ = self.stop_recording(id);
+        }
+        if let Some(own) = own {
+            self.set_kept_history(id, own, now);
         }
     }
 }
@@ -177,6 +183,7 @@ impl Nodes {
             roots: core::mem::replace(&mut recorded.roots, new.roots),
             inside: core::mem::replace(&mut recorded.inside, new.inside),
         };
+        recorded.generation = recorded.generation.wrapping_add(1);
         // Nodes that wait for an examination are in the new subtrees already, if they belong there.
         recorded.candidates.clear();
         (old, rules)

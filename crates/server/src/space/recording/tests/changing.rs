@@ -44,7 +44,11 @@ fn is_recorded(space: &AddressSpace, number: u32) -> bool {
 }
 
 fn change(space: &AddressSpace, before: &[NodeId], after: &[RecordedSubtree]) -> [usize; 3] {
-    let changes = space.change_recorded(before, after, time(0)).unwrap();
+    change_at(space, before, after, 0)
+}
+
+fn change_at(space: &AddressSpace, before: &[NodeId], after: &[RecordedSubtree], at: i64) -> [usize; 3] {
+    let changes = space.change_recorded(before, after, time(at)).unwrap();
     [changes.started, changes.changed, changes.stopped]
 }
 
@@ -105,8 +109,8 @@ fn a_stopped_history_says_so_and_can_continue() {
     assert_eq!(values(&mut recorder, 9), [(11, 6, Some(3.0))]);
     change(&space, std::slice::from_ref(&id), &[]);
     assert_eq!(values(&mut recorder, 20), [(11, 20, None)]);
-    change(&space, &[], &[below(&id, 0.0)]);
-    assert_eq!(values(&mut recorder, 30), [(11, 30, Some(3.0))]);
+    change_at(&space, &[], &[below(&id, 0.0)], 25);
+    assert_eq!(values(&mut recorder, 30), [(11, 25, Some(3.0))]);
     // Stopped and started at once: nothing is missing.
     change(&space, std::slice::from_ref(&id), &[]);
     change(&space, &[], &[below(&id, 0.0)]);
@@ -154,4 +158,56 @@ fn a_missing_node_changes_nothing() {
     folder(&space, 2, &ROOT);
     variable(&space, 23, &INNER);
     assert!(is_recorded(&space, 23));
+}
+
+/// The recorder takes the order some hundred milliseconds later.
+#[test]
+fn a_write_after_the_start_stays_the_last_value() {
+    let (space, mut recorder) = plant();
+    let id = NodeId::numeric(1, 11);
+    change(&space, &[], &[below(&id, 0.0)]);
+    write(&space, 11, 3.0, 1);
+    values(&mut recorder, 2);
+    change(&space, std::slice::from_ref(&id), &[]);
+    assert_eq!(values(&mut recorder, 10), [(11, 10, None)]);
+    change_at(&space, &[], &[below(&id, 0.0)], 20);
+    write(&space, 11, 4.0, 25);
+    assert_eq!(values(&mut recorder, 30), [(11, 20, Some(3.0)), (11, 25, Some(4.0))]);
+}
+
+/// Between taking nodes and recording them, other subtrees may be set: rules have other numbers then.
+#[test]
+fn nodes_that_are_examined_meanwhile_follow_other_subtrees() {
+    for is_kept in [false, true] {
+        let (space, mut recorder) = plant();
+        change(&space, &[], &[below(&INNER, 1.0)]);
+        let other = folder(&space, 3, &OBJECTS);
+        let (child, deeper) = (variable(&space, 31, &other), folder(&space, 4, &other));
+        variable(&space, 41, &deeper);
+        let mut taken = Vec::new();
+        {
+            let mut nodes = space.write();
+            let [inner, other] = [&INNER, &other].map(|id| nodes.find(id).unwrap());
+            nodes.add_reference(inner, NodeIx::ns0(reference_type_ids::ORGANIZES), other, true).unwrap();
+            taken.extend(nodes.take_candidates(NODES_PER_LOCK));
+            let mut next = Vec::new();
+            super::super::below(&nodes, other, &mut |target| next.push((target, 0)));
+            nodes.recorded.candidates.append(&mut next);
+            taken.extend(nodes.take_candidates(NODES_PER_LOCK));
+        }
+        assert_eq!(taken.iter().map(|some| some.nodes.len()).collect::<Vec<_>>(), [1, 2]);
+        let after = if is_kept { below(&INNER, 2.0) } else { below(&NodeId::numeric(1, 12), 2.0) };
+        change(&space, &[INNER], &[after]);
+        taken.into_iter().for_each(|some| space.examine(some, time(1)));
+        take(&mut recorder, 1);
+        take(&mut recorder, 2);
+        for number in [31, 41] {
+            assert_eq!(is_recorded(&space, number), is_kept, "{number}");
+        }
+        if is_kept {
+            let nodes = space.read();
+            let rule = nodes.history(nodes.find(&child).unwrap()).unwrap().rule;
+            assert_eq!(rule.deadband, 2.0);
+        }
+    }
 }

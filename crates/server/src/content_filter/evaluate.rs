@@ -68,7 +68,11 @@ impl<T> Filter<T> {
         let compared = |accepted: fn(Ordering) -> bool| order(&value(0), &value(1)).map(accepted);
         match element.operator {
             Op::EQUALS => self.equal(&value(0), &value(1), subject),
-            Op::IS_NULL => Some(is_null(&value(0))),
+            Op::IS_NULL => {
+                let value = value(0);
+                // Beyond the limit, the value is not known.
+                (subject.left() > 0).then(|| is_null(&value))
+            }
             Op::GREATER_THAN => compared(Ordering::is_gt),
             Op::LESS_THAN => compared(Ordering::is_lt),
             Op::GREATER_THAN_OR_EQUAL => compared(Ordering::is_ge),

@@ -284,7 +284,9 @@ fn until_mirrored(gateway: &Running) {
 #[cfg(feature = "gateway")]
 fn certificates(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    entries.map(|entry| entry.unwrap().path()).collect()
+    let paths = entries.map(|entry| entry.unwrap().path());
+    // Hidden files are still being written.
+    paths.filter(|path| !path.file_name().unwrap().to_string_lossy().starts_with('.')).collect()
 }
 
 /// Trusts the only certificate in a directory.

@@ -135,6 +135,14 @@ pub enum Problem {
         /// The other file.
         other: String,
     },
+    /// Each namespace takes memory of the server for ever.
+    #[error(
+        "there would be more than {limit} namespaces; remove those that no node uses from <NamespaceUris>"
+    )]
+    TooManyNamespaces {
+        /// The limit.
+        limit: usize,
+    },
     /// A namespace is missing in the map given to [`crate::NodeSet::remap`].
     #[error("namespace {uri:?} has no index in the server; the caller of remap must provide one")]
     Unmapped {

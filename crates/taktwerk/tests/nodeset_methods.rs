@@ -103,11 +103,12 @@ impl Site {
         self.folder.path().join("models")
     }
 
-    /// The names of the files in the folder.
+    /// The names of the NodeSets in the folder. There is also the list of namespaces.
     fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.models()).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name != "namespaces.txt");
         names.sort();
         names
     }
@@ -231,6 +232,8 @@ async fn a_broken_file_changes_nothing() {
     let client = site.connect(&running).await;
     load(&client, &nodeset(LINE, &[(1, 1.0)], None)).await.unwrap();
     let before = (running.space().node_count(), site.files());
+    let namespaces = running.space().namespaces();
+    let own = namespaces[1].clone();
     let good = nodeset(LINE, &[(1, 1.0), (2, 2.0)], None);
     let huge: Vec<(u32, f64)> = (1000..1100).map(|number| (number, 1.0)).collect();
     let zero = "ModelUri=\"http://opcfoundation.org/UA/";
@@ -241,6 +244,7 @@ async fn a_broken_file_changes_nothing() {
         (good.replace("i=2\"", "i=1\""), StatusCode::BAD_CONFIGURATION_ERROR, "NodeSet:"),
         (nodeset("urn:other", &[], Some("urn:missing")), StatusCode::BAD_CONFIGURATION_ERROR, "urn:missing"),
         (good.replace("ModelUri=\"urn:line", zero), StatusCode::BAD_CONFIGURATION_ERROR, "namespace 0"),
+        (nodeset(&own, &[], None), StatusCode::BAD_CONFIGURATION_ERROR, "has other nodes"),
         (nodeset(LINE, &huge, None), StatusCode::BAD_REQUEST_TOO_LARGE, "at most 10000"),
         (nodeset(&format!("urn:{}", "x".repeat(300)), &[], None), StatusCode::BAD_OUT_OF_RANGE, "too long"),
     ];
@@ -250,13 +254,17 @@ async fn a_broken_file_changes_nothing() {
         let told = call(&client, "CheckNodeSet", bytes).await.unwrap();
         assert!(told[0].to_string().contains(reason), "{reason}: {told:?}");
         assert_eq!((running.space().node_count(), site.files()), before, "{reason}");
+        assert_eq!(running.space().namespaces(), namespaces, "{reason}");
         assert_eq!(value(&client, 1).await, Ok(1.0), "{reason}");
     }
     let no_text = call(&client, "LoadNodeSet", ByteString::from(vec![0xff, 0xfe])).await;
     assert_eq!(no_text.map(drop), Err(StatusCode::BAD_DECODING_ERROR));
-    let told = call(&client, "CheckNodeSet", ByteString::from(good.into_bytes())).await.unwrap();
-    assert_eq!(told, [Variant::from("")]);
+    for text in [good, nodeset("urn:checked", &[], None)] {
+        let told = call(&client, "CheckNodeSet", ByteString::from(text.into_bytes())).await.unwrap();
+        assert_eq!(told, [Variant::from("")]);
+    }
     assert_eq!((running.space().node_count(), site.files()), before, "a check changes nothing");
+    assert_eq!(running.space().namespaces(), namespaces);
     // A folder that cannot be written to.
     std::fs::remove_dir_all(site.models()).unwrap();
     let refused = load(&client, &nodeset(LINE, &[(3, 3.0)], None)).await;
@@ -291,4 +299,23 @@ async fn models_that_others_need_stay() {
         }
     }
     assert_eq!(refused, Some((4, StatusCode::BAD_RESOURCE_UNAVAILABLE)));
+}
+
+/// As after a crash between writing the new file and deleting the old one.
+#[tokio::test]
+async fn of_two_files_with_a_model_the_newer_one_is_used() {
+    let site = Site::new();
+    std::fs::write(site.models().join("line.xml"), nodeset(LINE, &[(1, 1.0)], None)).unwrap();
+    let running = site.administered(site.settings());
+    let client = site.connect(&running).await;
+    assert_eq!(value(&client, 1).await, Ok(1.0));
+    load(&client, &nodeset(LINE, &[(1, 2.0)], None)).await.unwrap();
+    assert_eq!(site.files(), ["urn%3Aline.xml"]);
+    client.disconnect().await;
+    running.stop(Duration::from_millis(100));
+    std::fs::write(site.models().join("line.xml"), nodeset(LINE, &[(1, 1.0)], None)).unwrap();
+    let running = site.administered(site.settings());
+    let client = site.connect(&running).await;
+    assert_eq!(value(&client, 1).await, Ok(2.0));
+    assert_eq!(site.files().len(), 2, "it is not for the server to delete it");
 }

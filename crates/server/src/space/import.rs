@@ -3,6 +3,7 @@
 //! All files are read and all values decoded before anything is added, so a file with an error leaves the address space
 //! unchanged. `replace`: replacing imported files while clients are connected.
 
+mod namespaces;
 mod replace;
 
 pub use replace::Prepared;
@@ -15,9 +16,10 @@ use super::node::{DataTypeNode, NodeKind, ReferenceTypeNode, VariableTypeNode};
 use super::nodes::Nodes;
 use super::spec::NodeSpec;
 use crate::authorization::Access;
+use namespaces::Indexes;
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_nodeset::{
-    NodeClass, NodeSet, NodeSetError, Problem, RolePermission, TypeDictionary, order_by_dependencies,
+    Model, NodeClass, NodeSet, NodeSetError, Problem, RolePermission, TypeDictionary, order_by_dependencies,
     outdated_models,
 };
 use taktwerk_schema::{AccessLevelType, AccessRestrictionType, PermissionType};
@@ -79,6 +81,8 @@ pub struct Importer {
     loaded: Vec<replace::Loaded>,
     /// Number of changes, so that what was prepared before one is recognized.
     generation: u64,
+    /// The namespaces that were registered for imported files.
+    registered: BTreeSet<String>,
 }
 
 /// One import of an [`Importer`].
@@ -89,7 +93,7 @@ impl Importer {
     /// Creates an importer that knows the data types of namespace 0.
     #[must_use]
     pub fn new(namespace_zero: TypeDictionary) -> Self {
-        Self { types: namespace_zero, loaded: Vec::new(), generation: 0 }
+        Self { types: namespace_zero, loaded: Vec::new(), generation: 0, registered: BTreeSet::new() }
     }
 
     /// The data types of namespace 0 and of everything imported so far.
@@ -108,7 +112,8 @@ impl Importer {
         files: &[(String, String)],
         now: UtcTime,
     ) -> Result<Imported, ImportError> {
-        let prepared = self.read(space, files, None)?;
+        let mut prepared = self.read(space, files, None)?;
+        self.register(space, &mut prepared);
         let Prepared { sets, specs, types, mut imported, .. } = prepared;
         let lines = sets.iter().flat_map(|set| set.nodes.iter().map(move |node| (set, node.line)));
         let mut nodes = space.write();
@@ -132,7 +137,7 @@ impl Importer {
         for ix in &added {
             nodes.note_added(*ix);
         }
-        set_defaults(&mut nodes, &sets);
+        set_defaults(&mut nodes, &sets, &[]);
         drop(nodes);
         space.record_added(now, usize::MAX);
         space.raise_model_changes(now);
@@ -174,13 +179,13 @@ impl Importer {
             order.into_iter().filter_map(|at| places.get_mut(at).and_then(Option::take)).collect();
 
         let mut types = self.types.clone();
+        let mut indexes = Indexes::of(space);
         for set in &mut sets {
-            let indexes: BTreeMap<String, u16> =
-                set.namespace_uris.iter().map(|uri| (uri.clone(), space.add_namespace(uri))).collect();
-            set.remap(|uri| indexes.get(uri).copied())?;
+            indexes.add(set)?;
+            set.remap(|uri| indexes.get(uri))?;
             types.add(set);
             for model in &set.models {
-                let index = indexes.get(&model.uri).copied().unwrap_or_default();
+                let index = indexes.get(&model.uri).unwrap_or_default();
                 imported.namespaces.push((index, model.uri.clone()));
             }
         }
@@ -193,17 +198,23 @@ impl Importer {
         }
 
         replace::check_required(&models, &sets)?;
-        Ok(Prepared { sets, specs, types, imported, instead, generation: self.generation })
+        Ok(Prepared { sets, specs, types, imported, indexes, instead, generation: self.generation })
     }
 }
 
-/// Sets the default permissions of models.
-fn set_defaults(nodes: &mut Nodes, sets: &[NodeSet]) {
-    for model in sets.iter().flat_map(|set| &set.models) {
+/// Sets the default permissions of models. Those that `before` set and that are not set any more end.
+fn set_defaults(nodes: &mut Nodes, sets: &[NodeSet], before: &[Model]) {
+    let defaults = |model: &Model| {
         let restrictions = Some(model.access_restrictions).filter(|bits| *bits != 0);
-        let access = access_of(&model.role_permissions, restrictions);
-        let index = nodes.namespaces().iter().position(|uri| *uri == model.uri);
-        if let (Some(index), false) = (index, access == Access::default()) {
+        access_of(&model.role_permissions, restrictions)
+    };
+    let is_set = |model: &&Model| defaults(model) != Access::default();
+    let ended = before.iter().filter(is_set).map(|model| (&model.uri, Access::default()));
+    let models = sets.iter().flat_map(|set| &set.models).filter(is_set);
+    let mut wanted: BTreeMap<&String, Access> = ended.collect();
+    wanted.extend(models.map(|model| (&model.uri, defaults(model))));
+    for (uri, access) in wanted {
+        if let Some(index) = nodes.namespaces().iter().position(|known| known == uri) {
             nodes.set_namespace_access(u16::try_from(index).unwrap_or(u16::MAX), access);
         }
     }

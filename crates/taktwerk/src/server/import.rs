@@ -21,11 +21,14 @@ pub(super) fn import<P: AsRef<Path>>(
 
 pub(super) fn prepare<P: AsRef<Path>>(
     space: &AddressSpace,
-    importer: &Importer,
+    importer: &mut Importer,
     paths: impl IntoIterator<Item = P>,
     instead: Option<Batch>,
 ) -> Result<Prepared, BuildError> {
-    Ok(importer.prepare(space, &read(paths)?, instead)?)
+    let mut prepared = importer.prepare(space, &read(paths)?, instead)?;
+    // The caller checks settings that name them.
+    importer.register(space, &mut prepared);
+    Ok(prepared)
 }
 
 pub(super) fn replace(space: &AddressSpace, importer: &mut Importer, prepared: Prepared) -> Imported {

@@ -47,8 +47,8 @@ impl RunningServer {
         paths: impl IntoIterator<Item = P>,
         instead: Option<Batch>,
     ) -> Result<Prepared, BuildError> {
-        let importer = self.importer.lock().unwrap_or_else(PoisonError::into_inner);
-        import::prepare(self.space(), &importer, paths, instead)
+        let mut importer = self.importer.lock().unwrap_or_else(PoisonError::into_inner);
+        import::prepare(self.space(), &mut importer, paths, instead)
     }
 
     /// Replaces NodeSets while clients are connected. Nodes that are equal in both stay, with their values, monitored items and

@@ -4,6 +4,7 @@
 //! and the application's callbacks. A changed node is deleted and added again. References to it from remaining nodes
 //! are restored, except those added by clients. The structure lock is released after some hundred microseconds of work.
 
+use super::namespaces::Indexes;
 use super::{Batch, ImportError, Imported, Importer, Triple, references_of, set_defaults};
 use crate::space::build::wants_inverse;
 use crate::space::error::NodeError;
@@ -40,6 +41,7 @@ pub struct Prepared {
     pub(super) specs: Vec<(u64, NodeSpec)>,
     pub(super) types: TypeDictionary,
     pub(super) imported: Imported,
+    pub(super) indexes: Indexes,
     pub(super) instead: Option<Batch>,
     /// The importer's number of changes at that time.
     pub(super) generation: u64,
@@ -120,8 +122,8 @@ impl Slices<'_> {
 }
 
 impl Importer {
-    /// Parses files that replace those of an earlier import, or that are added. The address space is not changed,
-    /// except for registered namespaces.
+    /// Parses files that replace those of an earlier import, or that are added. The address space is not changed:
+    /// [`Self::replace`] registers their namespaces.
     ///
     /// # Errors
     /// As [`Self::import`]; also if a model of another import requires a removed one, or a node's id is in use.
@@ -169,12 +171,13 @@ impl Importer {
 
     /// Imports the files parsed by [`Self::prepare`]. Services continue in the meantime. A node whose id was used by
     /// another node in the meantime is skipped with a warning.
-    pub fn replace(&mut self, space: &AddressSpace, prepared: Prepared, now: UtcTime) -> Imported {
+    pub fn replace(&mut self, space: &AddressSpace, mut prepared: Prepared, now: UtcTime) -> Imported {
+        self.register(space, &mut prepared);
         let Prepared { sets, specs, mut imported, instead, .. } = prepared;
         self.generation += 1;
         let batch = instead.filter(|batch| batch.0 < self.loaded.len()).unwrap_or(Batch(self.loaded.len()));
         let old = self.loaded.get_mut(batch.0).map(core::mem::take).unwrap_or_default();
-        let nodes: BTreeMap<NodeId, u64> =
+        let mut nodes: BTreeMap<NodeId, u64> =
             specs.iter().map(|(fingerprint, spec)| (spec.id.clone(), *fingerprint)).collect();
         let mut slices = Slices { space, left: 0 };
 
@@ -198,7 +201,11 @@ impl Importer {
             let id = spec.id.clone();
             match space.add(spec, now) {
                 Ok(ix) => added.push(ix),
-                Err(error) => imported.warnings.push(format!("{id}: {error}; the node is skipped")),
+                Err(error) => {
+                    imported.warnings.push(format!("{id}: {error}; the node is skipped"));
+                    // The node with this id is not one of this import.
+                    nodes.remove(&id);
+                }
             }
             NODE_WORK
         });
@@ -233,7 +240,7 @@ impl Importer {
             space.note_added(*ix);
             1
         });
-        set_defaults(&mut space.write(), &sets);
+        set_defaults(&mut space.write(), &sets, &old.models);
         space.record_added(now, usize::MAX);
         for (id, kept) in histories {
             space.restore_history(&id, kept, now);

@@ -132,13 +132,40 @@ impl Loaded {
             add_missing(&mut self.namespaces, &namespaces);
             self.sets.push(Set { uris, namespaces, file: name, text });
         }
+        self.skip_replaced();
         Ok(())
+    }
+
+    /// If the program ended while it replaced a file by one with another name, both are there. The newer one has the name of
+    /// its namespace.
+    fn skip_replaced(&mut self) {
+        let is_own = |set: &Set| {
+            let name = set.uris.first().and_then(|uri| file_name(uri).ok());
+            name.is_some_and(|name| name == set.file)
+        };
+        let own: Vec<Set> = self.sets.iter().filter(|set| is_own(set)).cloned().collect();
+        self.sets.retain(|set| {
+            let newer = own.iter().find(|own| set.uris.iter().any(|uri| own.defines(uri)));
+            let Some(newer) = newer.filter(|_| !is_own(set)) else { return true };
+            let (file, newer) = (&set.file, &newer.file);
+            tracing::warn!(file, newer, "skipped a NodeSet that another one has replaced: delete its file");
+            false
+        });
+    }
+
+    /// A namespace of a NodeSet that others use: the server, its configuration, or other servers that it mirrors. Default
+    /// permissions of the NodeSet would apply to their nodes.
+    fn foreign<'a>(&self, set: &'a Set, space: &AddressSpace, importer: &Importer) -> Option<&'a String> {
+        set.uris.iter().find(|uri| {
+            let is_loaded = self.sets.iter().any(|known| known.defines(uri));
+            !is_loaded && space.namespace_index(uri).is_some() && !importer.has_registered(uri)
+        })
     }
 
     /// Imports what was read.
     pub(super) fn import(&mut self, space: &AddressSpace, importer: &mut Importer) -> Result<(), BuildError> {
         for uri in &self.namespaces {
-            space.add_namespace(uri);
+            importer.add_namespace(space, uri);
         }
         if !self.sets.is_empty() {
             let imported = importer.import(space, &files(&self.sets), now())?;
@@ -169,6 +196,11 @@ impl Loaded {
         settings: &NodeSetMethods,
     ) -> Result<(Vec<Set>, Vec<Set>, Prepared), Refusal> {
         let set = Set::of("NodeSet", text)?;
+        if let Some(uri) = self.foreign(&set, space, importer) {
+            let reason =
+                format!("the namespace {uri} has other nodes: define the model in a namespace of its own");
+            return Err(Refusal::new(StatusCode::BAD_CONFIGURATION_ERROR, reason));
+        }
         let (replaced, mut sets): (Vec<Set>, Vec<Set>) =
             self.sets.iter().cloned().partition(|known| known.uris.iter().any(|uri| set.defines(uri)));
         let kept = |what: &str| {

@@ -123,15 +123,16 @@ impl PostgresStore {
         T::Stream: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let connect = move || {
+        let connect = move |tries: &dyn Fn(usize)| {
             let mut config = config()?;
+            tries(connector::addresses(&config));
             config.application_name("taktwerk").connect_timeout(CONNECT);
             config.keepalives_idle(UNANSWERED).tcp_user_timeout(UNANSWERED);
             config.connect(tls.clone()).map_err(|error| failed(&error))
         };
         let mut store = Self {
             is_compressing: false,
-            connector: Connector::new(connect),
+            connector: Connector::new(CONNECT, connect),
             owner: owner.to_owned(),
             keep,
             writer: parking_lot::Mutex::default(),

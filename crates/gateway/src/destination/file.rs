@@ -1,7 +1,10 @@
 //! Files with one line per value: JSON or CSV.
 //!
 //! If the process is killed after writing a batch, the key in the last line of its queue identifies the last written record, so
-//! that no value is written twice. Several writers of a folder take turns: each locks it while it writes a batch.
+//! that no value is written twice. Several writers of a folder take turns: each locks it while it writes a batch. So the last
+//! line of a queue may be behind many lines of others.
+
+mod search;
 
 use super::block::Record;
 use super::settings::DestinationSettings;
@@ -153,19 +156,10 @@ impl FileSettings {
         let (mut file, len) = self.open(day)?;
         // If this write fails, the next one reads from the file how much of it was written.
         let known = writing.last.take().filter(|(queue, _)| *queue == batch.queue);
-        let mut written = match known {
+        let written = match known {
             Some((_, number)) => Some(number),
-            None => last_number(&mut file, len, &batch.queue)?,
+            None => search::last_number(&self.folder, self.format.extension(), &batch.queue)?,
         };
-        if written.is_none() {
-            // A new file: the last record is in the file before.
-            let newest = newest(&self.folder, self.format)?;
-            if let Some(path) = newest {
-                let mut before = File::open(path)?;
-                let len = before.metadata()?.len();
-                written = last_number(&mut before, len, &batch.queue)?;
-            }
-        }
         let mut out = Vec::new();
         if len == 0 && self.format == Format::Csv {
             out.extend_from_slice(CSV_HEAD.as_bytes());
@@ -198,22 +192,6 @@ impl FileSettings {
     }
 }
 
-/// The most recently written file that is not empty.
-fn newest(folder: &Path, format: Format) -> io::Result<Option<PathBuf>> {
-    let end = format.extension();
-    let mut newest = None;
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.path().extension().is_some_and(|found| found == end) {
-            let metadata = entry.metadata()?;
-            if metadata.len() > 0 {
-                newest = newest.max(Some((metadata.modified()?, entry.path())));
-            }
-        }
-    }
-    Ok(newest.map(|(_, path)| path))
-}
-
 /// Truncates an incomplete last line. Returns the new length.
 fn repair(file: &mut File, len: u64) -> io::Result<u64> {
     let tail = tail(file, len)?;
@@ -230,25 +208,6 @@ fn tail(file: &mut File, len: u64) -> io::Result<Vec<u8>> {
     let mut tail = Vec::new();
     file.take(TAIL).read_to_end(&mut tail)?;
     Ok(tail)
-}
-
-/// The number of the last record of a queue, if the last line has it.
-fn last_number(file: &mut File, len: u64, queue: &str) -> io::Result<Option<u64>> {
-    let tail = tail(file, len)?;
-    let text = String::from_utf8_lossy(&tail);
-    let mark = format!("{queue}-");
-    // CSV values may contain line breaks and any text, so only a key at the start of a line counts.
-    let number = |line: &str| -> Option<u64> {
-        let rest = match line.strip_prefix('{') {
-            Some(_) => {
-                let json: serde_json::Value = serde_json::from_str(line).ok()?;
-                json.get("key")?.as_str()?.to_owned()
-            }
-            None => line.split(',').next()?.to_owned(),
-        };
-        rest.strip_prefix(&mark)?.parse().ok()
-    };
-    Ok(text.lines().rev().find_map(number))
 }
 
 impl Sink for Files {
@@ -321,6 +280,39 @@ mod tests {
             settings.write(&batch(6..7)).unwrap();
             let repaired = lines(&settings);
             assert!(repaired.starts_with(&all) && repaired.matches("00ff-6").count() == 1, "{repaired}");
+        }
+    }
+
+    /// The process was killed before its queue had noted that a batch was taken, and others have written since.
+    #[test]
+    fn a_writer_that_starts_again_finds_its_last_record_behind_those_of_others() {
+        for format in [Format::JsonLines, Format::Csv] {
+            let folder = tempfile::tempdir().unwrap();
+            let settings = writer(folder.path(), format);
+            settings.write(&batch(1..4)).unwrap();
+            let other = writer(folder.path(), format);
+            // More than one part of a day, and the next day.
+            let day = UtcTime::parse("2026-01-03T03:04:05Z").unwrap();
+            for (numbers, received) in
+                [(1..30_000, None), (30_000..60_000, None), (60_000..60_002, Some(day))]
+            {
+                let mut others = Batch { queue: "aaaa".to_owned(), ..batch(numbers) };
+                if let Some(received) = received {
+                    others.records.iter_mut().for_each(|record| record.received = received);
+                }
+                other.write(&others).unwrap();
+            }
+            assert!(settings.file("2026-01-02", 1).exists() && settings.file("2026-01-03", 0).exists());
+            writer(folder.path(), format).write(&batch(1..6)).unwrap();
+            let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+            let texts: String = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+            for number in 1..6 {
+                let key = |line: &&str| {
+                    let key = line.split(['"', ',']).find(|part| part.starts_with("00ff-"));
+                    key == Some(&*format!("00ff-{number}")) && !line.ends_with('"')
+                };
+                assert_eq!(texts.lines().filter(key).count(), 1, "{format:?} {number}");
+            }
         }
     }
 

@@ -42,6 +42,8 @@ pub(super) struct Shape {
     pub(super) group_of: Vec<usize>,
     /// No process of the server ends before its values are stored.
     pub(super) has_complete_history: bool,
+    /// No clock is ever wrong, so that clients ask for the newest values when they ask until now.
+    pub(super) has_true_clocks: bool,
 }
 
 /// State shared by all clients of a scenario.

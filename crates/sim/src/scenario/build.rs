@@ -8,7 +8,7 @@ use super::instruments::{Instruments, Providers};
 use super::outcome::RunError;
 use super::pubsub;
 use super::site::{FIRST, Group, Site, Stores};
-use super::{Clients, FaultKind, Lines, Link, Load, Login, Scenario, Server, history, login};
+use super::{Clients, Fault, FaultKind, Lines, Link, Load, Login, Scenario, Server, history, login};
 use crate::capture::Captures;
 use crate::effect::EffectTime;
 use crate::host::client::ClientThreadId;
@@ -125,7 +125,10 @@ fn shape(scenario: &Scenario, kind: usize, server: &Server) -> Shape {
     let group_of = groups.flat_map(|(group, signals)| (0..signals.count).map(move |_| group)).collect();
     let ends = |kind: &FaultKind| matches!(kind, FaultKind::Crash(_) | FaultKind::Restart(_));
     let ends = scenario.faults.iter().any(|fault| ends(&fault.kind) && fault.kind.which().group == kind);
-    Shape { rhythms: Vec::new(), group_of, has_complete_history: !ends }
+    let is_clock =
+        |fault: &Fault| matches!(fault.kind, FaultKind::ClientClock(..) | FaultKind::ServerClock(..));
+    let has_true_clocks = !scenario.faults.iter().any(is_clock);
+    Shape { rhythms: Vec::new(), group_of, has_complete_history: !ends, has_true_clocks }
 }
 
 fn rhythm(group: &Group) -> Rhythm {

@@ -44,9 +44,10 @@ pub(super) fn check_for(
     if !nodesets.is_empty() {
         server.import_nodesets(&nodesets).map_err(ServeError::from)?;
     }
+    // In the order of the start, because it determines the indexes of namespaces.
+    let plant = started.config().server.simulated_plant.then(|| plant::start(&server, true)).transpose()?;
     gateway::register_namespace(file, &server)?;
     configured::nodeset_methods(started, &server)?;
-    let plant = started.config().server.simulated_plant.then(|| plant::start(&server, true)).transpose()?;
     let references = References::of_check(file, server.space(), running.map(|(space, _)| space));
     let fields = gateway::rehearse(file, &server)?;
     configured::pubsub_files(file).check_nodes(&references)?;

@@ -301,7 +301,15 @@ impl Reload {
         if applied.iter().any(is_authorization) {
             configured.apply_authorization(newer, running.shared())?;
         }
-        applied.iter().for_each(|setting| note(setting));
+        // In the order of the file, and then what the file does not show, such as changed tables of tags.
+        let mut all = applied;
+        all.extend(
+            core::mem::take(&mut outcome.applied)
+                .into_iter()
+                .filter(|section| !all.contains(section))
+                .collect::<Vec<_>>(),
+        );
+        outcome.applied = all;
         Ok(())
     }
 }

@@ -147,12 +147,19 @@ impl Database {
 
     /// Stops all processes of the server, or lets them go on: a database that hangs.
     pub(crate) fn freeze(&self, is_frozen: bool) {
-        let pid = self.child.id();
+        let pid = self.child.id().to_string();
+        let signal = if is_frozen { "-STOP" } else { "-CONT" };
+        let send = |pid: &str| {
+            Command::new("kill").args([signal, pid]).stderr(Stdio::null()).status().unwrap().success()
+        };
+        // The parent first, so that it starts no others.
+        assert!(send(&pid));
         let children =
             std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        let signal = if is_frozen { "-STOP" } else { "-CONT" };
-        let all = children.split_whitespace().map(str::to_owned).chain([pid.to_string()]);
-        assert!(Command::new("kill").arg(signal).args(all).status().unwrap().success());
+        for child in children.split_whitespace() {
+            // It may just have ended.
+            assert!(send(child) || !std::path::Path::new("/proc").join(child).exists(), "{child}");
+        }
     }
 
     /// Starts the server again if it has ended: processes of a killed one can still have its memory.

@@ -552,7 +552,7 @@ impl Worker {
     /// The problem that a response reports, if any. A history that is not what was written breaks a promise.
     fn check(&self, reply: OwnedReply, now: Instant) -> Result<Option<String>, ClientError> {
         let Task::Request(it) = &self.task else { return Ok(None) };
-        Ok(match it.check(reply, (&self.shape, now))? {
+        Ok(match it.check(reply, (&self.shape, self.window.1, now))? {
             None => None,
             Some(history::Wrong::Failed(problem)) => Some(problem),
             Some(history::Wrong::Broken(problem)) => {
@@ -623,7 +623,7 @@ impl Requester {
     fn check(
         &self,
         reply: OwnedReply,
-        (shape, now): (&Shape, Instant),
+        (shape, until, now): (&Shape, Instant, Instant),
     ) -> Result<Option<history::Wrong>, ClientError> {
         let bad = |status: StatusCode| status.is_bad().then(|| history::Wrong::Failed(status.to_string()));
         Ok(match self.settings.operation {
@@ -634,7 +634,7 @@ impl Requester {
                 reply.decode::<ReadResponse>()?.results.iter().find_map(|value| bad(value.status()))
             }
             Operation::ReadHistory(_) => {
-                let times = history::Times { asked: self.sent_at, now };
+                let times = history::Times { asked: self.sent_at, until, now };
                 history::check(&reply.decode::<HistoryReadResponse>()?, &self.asked, shape, times).err()
             }
         })

@@ -201,10 +201,11 @@ pub(super) enum Wrong {
     Broken(String),
 }
 
-/// When a request was sent, and when its response arrived.
+/// When a request was sent, when variables are no longer written, and when the response arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     pub(super) asked: Instant,
+    pub(super) until: Instant,
     pub(super) now: Instant,
 }
 
@@ -265,8 +266,10 @@ pub(super) fn check(
         if !shape.has_true_clocks {
             continue;
         }
+        // A client that is behind its schedule still asks after the last value was written.
         let stored = times.asked.as_nanos().saturating_sub(STORED_WITHIN.as_nanos() as u64);
-        let expected = rhythm.newest(Instant::from_nanos(stored.max(rhythm.start.as_nanos())));
+        let stored = stored.min(times.until.as_nanos()).max(rhythm.start.as_nanos());
+        let expected = rhythm.newest(Instant::from_nanos(stored));
         match number(newest) {
             Some(newest) if newest >= expected => {}
             newest => {

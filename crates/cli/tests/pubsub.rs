@@ -379,7 +379,10 @@ readers = [{{ name = "r", publisher-id = {{ uint16 = 8 }}, writer-id = 1, fields
 #[test]
 fn serve_answers_actions_of_call() {
     let folder = tempfile::tempdir().unwrap();
-    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Not one that the system gives to others: they could get it, too, and some of its datagrams.
+    let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    let is_free = |port: &u16| std::net::UdpSocket::bind(("127.0.0.1", *port)).is_ok();
+    let port = (first..first + 1_000).find(is_free).unwrap();
     let url = format!("opc.udp://127.0.0.1:{port}");
     let configuration = folder.path().join("actions.toml");
     let keys = folder.path().join("plant.keys");

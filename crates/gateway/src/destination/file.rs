@@ -17,7 +17,7 @@ use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use taktwerk_files::FileLock;
@@ -231,6 +231,7 @@ impl Sink for Files {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
     use taktwerk_types::{StatusCode, UtcTime};
 
     fn batch(numbers: core::ops::Range<u64>) -> Batch {

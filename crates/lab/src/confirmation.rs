@@ -73,6 +73,8 @@ pub struct Confirmed {
     pub findings: Vec<Finding>,
     /// Settings with invalid measurements: how many, and why.
     pub invalid: Vec<String>,
+    /// The recommended setting is the default one, so there is nothing to compare.
+    pub is_default: bool,
 }
 
 impl<'a> Confirmation<'a> {
@@ -144,13 +146,6 @@ impl<'a> Confirmation<'a> {
         if let (Some(recommended), Some(default)) = (recommended, default) {
             findings.push(self.comparison(recommended, default));
         }
-        if confirm::is_default(self.tuned) {
-            findings.push(Finding {
-                claim: "the recommended setting is the default one".to_owned(),
-                holds: Some(true),
-                evidence: "there is nothing to compare".to_owned(),
-            });
-        }
         Confirmed {
             confirmed: verdict(&findings),
             link: self.link().to_owned(),
@@ -159,6 +154,7 @@ impl<'a> Confirmation<'a> {
             rows,
             findings,
             invalid: groups.iter().filter_map(invalid).collect(),
+            is_default: confirm::is_default(self.tuned),
         }
     }
 
@@ -189,9 +185,16 @@ impl<'a> Confirmation<'a> {
         let (problem, clients) = (self.problem, f64::from(self.problem.clients));
         let written = problem.values_per_s() * clients * one.get(Figure::WINDOW_S)?;
         let received = one.get(Figure::NOTIFICATIONS)?;
-        let is_complete = one.get(Figure::PROGRESS_OVERFLOWS) == Some(0.0)
-            && one.get(Figure::LOST_MESSAGES) == Some(0.0)
-            && !self.replaces(one);
+        // Each is a lost value at least.
+        let reports = [Figure::PROGRESS_OVERFLOWS, Figure::LOST_MESSAGES].map(|figure| one.get(figure));
+        let reported: f64 = reports.iter().flatten().sum();
+        let loss = if reported > 0.0 {
+            lost(written, received, 0.0).max(reported / written.max(1.0))
+        } else if reports.iter().all(Option::is_some) && !self.replaces(one) {
+            0.0
+        } else {
+            lost(written, received, self.under_way(one))
+        };
         Some(Figures {
             delay_mean_ms: ms("age.mean_us")?,
             delay_p99_ms: ms("age.p99_us")?,
@@ -199,7 +202,7 @@ impl<'a> Confirmation<'a> {
             bandwidth_bits_s: problem.busiest(up_bits_s, down_bits_s),
             utilisation: problem.utilisation(up_bits_s, down_bits_s),
             total_utilisation: problem.total_utilisation(up_bits_s, down_bits_s),
-            loss: if is_complete { 0.0 } else { lost(written, received, self.under_way(one)) },
+            loss,
             server_cpu: one.get(Figure::SERVER_CPU_PERCENT),
             client_cpu: one.get(Figure::GENERATOR_CPU_PERCENT),
             energy_w: None,
@@ -283,7 +286,8 @@ const RECOMMENDED: &str = "recommended";
 /// Name of the default setting.
 const DEFAULT: &str = "default";
 
-/// The share of lost values. Fewer than `under_way` are not lost: they arrive after the window, or were written before it.
+/// The share of lost values. Fewer than `under_way` are not lost: they arrive after the window, or were written before
+/// it.
 fn lost(written: f64, received: f64, under_way: f64) -> f64 {
     if written - received <= under_way { 0.0 } else { 1.0 - received / written.max(1.0) }
 }
@@ -394,13 +398,17 @@ impl Confirmed {
             Some(false) => "Not confirmed: the measurements contradict the promise",
             None => "Not confirmed: the measurements do not decide it",
         };
-        Outcome {
+        let mut outcome = Outcome {
             id: id.to_owned(),
             grids: vec![grid],
             findings: self.findings.clone(),
             skipped: self.invalid.clone(),
             ..Outcome::default()
+        };
+        if self.is_default {
+            outcome.remark("The recommended setting is the default one, so there is nothing to compare.");
         }
+        outcome
     }
 }
 

@@ -20,7 +20,8 @@
 //! sustained load), [`simulate`] (plants in virtual time), [`truth`] (simulation compared with measurements), [`ramp`]
 //! (a server's headroom compared with its CPU), [`tuning`] (simulation of settings), [`confirmation`] (a recommended
 //! setting compared with measurements), [`processes`] (what each process of a server used over time), and [`outcome`],
-//! [`chart`] and [`report`] (output). The feature `versus`, which `laboratory` includes, adds `versus`: comparison with a peer.
+//! [`chart`] and [`report`] (output). The feature `versus`, which `laboratory` includes, adds `versus`: comparison with a
+//! peer.
 
 #[cfg(feature = "laboratory")]
 pub mod capacity;

@@ -7,6 +7,7 @@ mod generator;
 mod line;
 mod recording;
 mod url;
+mod watch;
 
 use bursts::Bursts;
 use certificates::Certificates;
@@ -677,6 +678,8 @@ impl Place {
         let wanted = self.wanted(condition)?;
         let server_cpus = wanted.cpus.clone();
         let load_cpus = self.load_cpus(condition, &server_cpus)?;
+        // What watches a load shares its CPUs, not the server's.
+        let watch_cpus = load_cpus.clone();
         let set = wanted.set()?;
         let is_pinned = condition.cpu.condition != CpuCondition::Shared;
         let is_loaded = condition.cpu.condition == CpuCondition::Loaded;
@@ -725,10 +728,12 @@ impl Place {
         };
         let limit = Duration::try_from_secs_f64(condition.seconds() * 3.0).unwrap_or(LONGEST) + self.slack;
         // Without a thread, the figures of the line are missing.
-        let line = link.as_ref().and_then(|standing| Line::watch(standing).ok());
-        let is_recorded = condition.server.profile || condition.server.adapters.is_some();
+        let line = link.as_ref().and_then(|standing| Line::watch(standing, watch_cpus.clone()).ok());
+        // Reading the processes of other stacks would cost what no table shows.
+        let is_own = condition.stack == "own";
+        let is_recorded = is_own && (condition.server.profile || condition.server.adapters.is_some());
         let recorded = server.as_ref().and_then(|server| server.pid).filter(|_| is_recorded);
-        let recording = recorded.and_then(|pid| Recording::start(pid).ok());
+        let recording = recorded.and_then(|pid| Recording::start(pid, watch_cpus).ok());
         let result = generate(program, &load, limit, self.stop.as_deref());
         let accounts = result.as_ref().ok().and_then(|document| document.part::<Accounts>().ok());
         let accounts = accounts.unwrap_or_default();

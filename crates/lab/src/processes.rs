@@ -49,15 +49,8 @@ fn names(profiles: &[Profile]) -> Vec<String> {
 /// given names.
 #[must_use]
 pub fn grid(title: &str, groups: &[(String, &Group<'_>)]) -> Option<Grid> {
-    let columns = [
-        "load",
-        "process",
-        "CPU %",
-        "memory MB",
-        "voluntary switches/s",
-        "involuntary switches/s",
-        "started",
-    ];
+    let columns =
+        ["load", "process", "CPU %", "memory MB", "voluntary switches/s", "involuntary switches/s", "starts"];
     let mut grid = Grid::new(title, 2, &columns);
     for (label, group) in groups {
         let profiles = profiles(group);

@@ -2,7 +2,7 @@
 
 use crate::process::{Process, Snapshot, Usage};
 use crate::result::{OfProcess, Profile, Series};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Fewest readings within a window.
 const READINGS_MIN: usize = 3;
@@ -78,6 +78,8 @@ impl Recorder {
     /// far in nanoseconds, if it is known.
     pub fn read(&mut self, at_ms: f64, network_ns: Option<u64>) {
         let own = self.process.pid();
+        // Processes that have ended have no memory.
+        self.known.values_mut().for_each(|known| known.counters.rss = 0.0);
         for pid in std::iter::once(own).chain(self.process.children()) {
             let process = Process::new(pid);
             // The process may end at any time.
@@ -93,10 +95,6 @@ impl Recorder {
             } else if let Some(name) = process.name() {
                 known.name = name;
             }
-        }
-        let running: BTreeSet<u32> = self.process.children().into_iter().chain([own]).collect();
-        for (_, known) in self.known.iter_mut().filter(|(pid, _)| !running.contains(pid)) {
-            known.counters.rss = 0.0;
         }
         let by_process = self.known.iter().map(|(pid, known)| (*pid, known.counters)).collect();
         let network_s = network_ns.map(|nanos| nanos as f64 / 1e9);

@@ -26,7 +26,18 @@ struct Errors<'a> {
     waited_s: f64,
 }
 
+/// Values of the recommended setting that did not arrive, and those of them that the server reported as lost.
+#[derive(Clone, Copy, Default)]
+struct Missing {
+    values: f64,
+    told: u32,
+}
+
 fn judged(sets: &[&str], errors: &Errors<'_>) -> Confirmed {
+    judged_with(sets, errors, Missing::default())
+}
+
+fn judged_with(sets: &[&str], errors: &Errors<'_>, missing: Missing) -> Confirmed {
     let options = Options { sets: sets.iter().map(|set| (*set).to_owned()).collect(), ..Options::default() };
     let problem = Problem::parse(PLANT, "p.toml", &options).unwrap();
     let formulas = Analytic::new(&problem, None);
@@ -44,11 +55,12 @@ fn judged(sets: &[&str], errors: &Errors<'_>) -> Confirmed {
             let (delay, bandwidth) =
                 if is_default { (1.0, 1.0) } else { (1.0 + delay, 1.0 + errors.bandwidth) };
             let (promised, window) = (&point.figures, condition.time.duration_s);
+            let missing = if is_default { Missing::default() } else { missing };
             let document = json!({
                 "window_s": window,
-                "notifications": problem.values_per_s() * window * (1.0 - promised.loss),
+                "notifications": problem.values_per_s() * window * (1.0 - promised.loss) - missing.values,
                 "lost_messages": 0,
-                "progress": {"overflows": 0},
+                "progress": {"overflows": missing.told},
                 "age": {
                     "mean_us": promised.delay_mean_ms * 1e3 * delay,
                     "p99_us": promised.delay_p99_ms * 1e3 * delay,
@@ -113,6 +125,23 @@ fn measurements_of_a_busy_machine_are_invalid_and_decide_nothing() {
     assert!(text.contains("do not decide") && text.contains("busy"), "{text}");
 }
 
+/// Fewer values are missing than can be under way at the edges of the window. Those that the server reports are lost.
+#[test]
+fn values_that_are_reported_as_lost_are_lost() {
+    let errors = Errors { delay: &STEADY, bandwidth: 0.0, waited_s: 0.001 };
+    let judge = |told| {
+        let missing = Missing { values: 20.0, told };
+        let confirmed = judged_with(&["tune.constraints=[\"loss <= 0\"]"], &errors, missing);
+        let meets = confirmed.findings.iter().find(|one| one.claim.contains("meets loss <= 0")).unwrap();
+        (meets.holds, confirmed.findings.last().unwrap().holds == Some(true))
+    };
+    assert_eq!(judge(0), (Some(true), true));
+    assert_eq!(judge(20).0, Some(false));
+    assert_ne!(judge(20), judge(0));
+    // Also if they did arrive in the end: an overflow is a lost value.
+    assert_eq!(judge(1).0, Some(false));
+}
+
 /// Without a queue, nothing says how many values were lost: they are counted.
 #[test]
 fn values_at_the_edges_of_the_window_are_not_lost() {
@@ -131,6 +160,7 @@ fn a_recommended_setting_that_is_the_default_one_is_measured_once_and_not_compar
     assert!(confirmed.rows.iter().all(|row| row.setting == RECOMMENDED), "{confirmed:?}");
     assert_eq!(confirmed.rows.len(), COMPARED.len());
     assert!(confirmed.rows.iter().all(|row| row.measured.is_some()), "{confirmed:?}");
-    let last = confirmed.findings.last().unwrap();
-    assert!(last.claim.contains("is the default one") && last.holds == Some(true), "{last:?}");
+    // That is no claim that could fail.
+    assert!(confirmed.is_default && confirmed.findings.iter().all(|one| !one.claim.contains("default")));
+    assert!(confirmed.outcome().text().contains("is the default one"));
 }

@@ -26,6 +26,9 @@ pub mod switch;
 pub mod tcp;
 pub mod tun;
 
+/// Begin of the names of threads that emulate links.
+pub(crate) const THREADS: &str = "link-";
+
 pub use link::{Link, LinkError, Method};
 pub use namespace::Namespace;
 pub use probe::{Effort, Probed, probe};

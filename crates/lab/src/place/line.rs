@@ -1,10 +1,10 @@
 //! Reads the counters of a link while a load runs, to find out what the link carried within the load's window.
 
 use super::Standing;
+use super::watch::{Watch, window};
+use crate::pin::CpuList;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use taktwerk_load::result::{Accounts, LineRates};
 
 /// Interval between two readings. Between them, the counters are interpolated.
@@ -13,42 +13,26 @@ const EVERY: Duration = Duration::from_millis(50);
 /// Time in milliseconds since 1970, and bytes on the line in each direction so far.
 type Reading = (f64, [f64; 2]);
 
-/// A thread that reads the counters until it is asked for the result.
-pub(super) struct Line {
-    stop: Sender<()>,
-    thread: JoinHandle<Vec<Reading>>,
-}
+/// The thread that reads the counters.
+pub(super) struct Line(Watch<Vec<Reading>>);
 
 impl Line {
-    /// Starts to read the counters of a link.
-    pub(super) fn watch(standing: &Arc<Standing>) -> std::io::Result<Self> {
-        let (stop, stopped) = channel();
+    /// Starts to read the counters of a link, on these CPUs.
+    pub(super) fn watch(standing: &Arc<Standing>, cpus: CpuList) -> std::io::Result<Self> {
         let standing = Arc::clone(standing);
-        let thread = std::thread::Builder::new().name("line".to_owned()).spawn(move || {
-            let mut readings = vec![read(&standing)];
-            while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                readings.push(read(&standing));
-            }
-            readings.push(read(&standing));
-            readings
-        })?;
-        Ok(Self { stop, thread })
+        let read = move |readings: &mut Vec<Reading>, at_ms: f64| {
+            let carried = standing.link.counters().map(|direction| direction.line_bytes as f64);
+            readings.push((at_ms, carried));
+        };
+        Watch::start("line", EVERY, cpus, Vec::new(), read).map(Self)
     }
 
     /// The rates within the window of a load; `None` if its time is unknown.
     pub(super) fn rates(self, accounts: &Accounts) -> Option<LineRates> {
-        // The thread may have ended already.
-        let _ = self.stop.send(());
-        let readings = self.thread.join().ok()?;
-        let from = accounts.started_unix_ms? as f64;
-        within(&readings, from, from + accounts.window_s * 1e3)
+        let readings = self.0.end()?;
+        let (from, until) = window(accounts)?;
+        within(&readings, from, until)
     }
-}
-
-fn read(standing: &Standing) -> Reading {
-    let counters = standing.link.counters();
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (since.as_secs_f64() * 1e3, counters.map(|direction| direction.line_bytes as f64))
 }
 
 fn within(readings: &[Reading], from_ms: f64, until_ms: f64) -> Option<LineRates> {

@@ -136,6 +136,10 @@ pub struct Unsimulated {
 /// [`Unsimulated`].
 pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
     let wrong = |key: &str, problem: String| Unsimulated { key: key.to_owned(), problem };
+    if condition.server.adapters.is_some() {
+        let problem = "adapters are not simulated: write signals and update_ms, or use `taktwerk lab run`";
+        return Err(wrong("server.adapters", problem.to_owned()));
+    }
     let update = condition.server.update_ms;
     let clients = condition.clients.max(1);
     let rate = condition.rate.filter(|rate| *rate > 0.0);

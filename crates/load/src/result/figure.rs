@@ -69,8 +69,6 @@ figures! {
     NOTIFICATIONS "notifications",
     PER_SECOND "per_second",
     PROCESS_CPU_PERCENT "process_cpu_percent",
-    PROFILE_NETWORK_PERCENT "profile.network_percent",
-    PROFILE_TOTAL_CPU_PERCENT "profile.total.cpu_percent",
     PROGRESS_CYCLE_P50_MS "progress.cycle_p50_ms",
     PROGRESS_CYCLE_P99_MS "progress.cycle_p99_ms",
     PROGRESS_EXPECTED_PER_ITEM "progress.expected_per_item",

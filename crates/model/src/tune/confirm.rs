@@ -64,18 +64,12 @@ pub fn scenario(problem: &Problem, tuned: &Tuned) -> Result<String, NoScenario> 
 /// Whether a recommendation is the [default setting](default_setting): there is nothing to compare.
 #[must_use]
 pub fn is_default(tuned: &Tuned) -> bool {
-    let chosen = &tuned.recommended.settings;
-    let queue_size = if chosen.queue_size > 0 { chosen.queue_size } else { open_queue(tuned.queue_size) };
-    Settings { queue_size, ..chosen.clone() } == default_setting(chosen)
+    // A queue that is left open has at least two values, the default one has one.
+    tuned.recommended.settings == default_setting(&tuned.recommended.settings)
 }
 
-/// The queue of items of which a setting leaves the size open.
-const fn open_queue(lossless: u32) -> u32 {
-    if lossless > 2 { lossless } else { 2 }
-}
-
-/// The load of a setting as a scenario of this name, without thresholds. Items of which the setting leaves the queue size open get
-/// `queue`.
+/// The load of a setting as a scenario of this name, without thresholds. Items of which the setting leaves the queue
+/// size open get `queue`, at least two.
 ///
 /// # Errors
 /// See [`NoScenario`].
@@ -101,7 +95,7 @@ pub fn load(name: &str, problem: &Problem, settings: &Settings, queue: u32) -> R
     let _ = writeln!(text, "publishing_ms = {:?}", settings.publishing_ms);
     let _ = writeln!(text, "sampling_ms = {:?}", settings.sampling_ms);
     let _ = writeln!(text, "keep_alive_count = {}", settings.keep_alive_count);
-    let queue = if settings.queue_size > 0 { settings.queue_size } else { open_queue(queue) };
+    let queue = if settings.queue_size > 0 { settings.queue_size } else { queue.max(2) };
     let _ = writeln!(text, "queue = {queue}");
     if let Some(share) = problem.publish_every {
         let _ = writeln!(text, "publish_every = {share:?}");

@@ -209,12 +209,12 @@ pub(super) struct Times {
     pub(super) now: Instant,
 }
 
-/// Values that are older when the history is asked for must be in it. Storing them takes an interval, and slow jobs may wait for
-/// processors.
+/// Values that are older when the history is asked for must be in it. Storing them takes an interval, and slow jobs may
+/// wait for processors.
 const STORED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Checks the response to a [`request`]: values are in order, none that was written is missing between them, and the newest ones
-/// are not missing either.
+/// Checks the response to a [`request`]: values are in order, none that was written is missing between them, and the
+/// newest ones are not missing either.
 pub(super) fn check(
     response: &HistoryReadResponse,
     variables: &[u32],

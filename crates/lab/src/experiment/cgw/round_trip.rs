@@ -49,7 +49,8 @@ fn rtd(quick: bool, link: Option<&str>, is_slow: bool) -> Vec<Scenario> {
     let batches = if quick && link.is_some() { vec![1, 30] } else { vec![1, 10, 30] };
     let mut scenarios = vec![make(Sweep::Many(batches), None, count)];
     if quick {
-        // Five seconds between 1 000 requests take 83 minutes. The short form pauses for 50 ms, which is enough for a CPU to sleep.
+        // Five seconds between 1 000 requests take 83 minutes. The short form pauses for 50 ms, which is enough for a CPU
+        // to sleep.
         if !is_slow {
             scenarios.push(make(30.into(), Some(50.0), 30));
         }
@@ -59,7 +60,8 @@ fn rtd(quick: bool, link: Option<&str>, is_slow: bool) -> Vec<Scenario> {
     scenarios
 }
 
-/// The processes of the gateway, one row for each network: of scenario C if its window was long enough, else of another.
+/// The processes of the gateway, one row for each network: of scenario C if its window was long enough, else of
+/// another.
 fn of_processes(groups: &[Group<'_>]) -> Option<Grid> {
     let mut chosen: Vec<&Group<'_>> = Vec::new();
     let mut profiled: Vec<&Group<'_>> =
@@ -233,7 +235,7 @@ impl Experiment for RoundTrip {
             }
             if let (Some(with), Some(alone)) = slowest {
                 outcome.finding(
-                    "adapters at work make slow Reads of 30 nodes slower (p99), as the paper suspects",
+                    "adapters at work make slow Reads of 30 nodes slower (p99)",
                     is_less(&alone, &with),
                     both(&with, &alone),
                 );

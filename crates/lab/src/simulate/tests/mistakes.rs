@@ -82,6 +82,13 @@ fn unsimulated_laboratory_thresholds_are_left_out_with_a_note() {
     assert!(LabScenario::parse(&fine, "p.toml").unwrap().check_figures(&fine, "p.toml").is_ok());
 }
 
+#[test]
+fn a_gateway_with_adapters_is_not_simulated() {
+    let text = "name = \"s\"\n[server]\nadapters = \"2:15:10\"\n[load]\nkind = \"read\"\nbatch = 30\n";
+    let said = refused(text, &[]);
+    assert!(said.contains("server.adapters: adapters are not simulated: write signals"), "{said}");
+}
+
 /// The names in results and the names accepted in thresholds are defined in two places; they must agree.
 #[test]
 fn the_names_of_figures_are_those_that_runs_have() {

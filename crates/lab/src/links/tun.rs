@@ -57,7 +57,7 @@ impl Tun {
             buffer: vec![0; PACKET],
         };
         let (stopped, shared) = (Arc::clone(&stop), Arc::clone(&counters));
-        let thread = thread::Builder::new().name(format!("{THREADS}tun")).spawn(move || {
+        let thread = thread::Builder::new().name(format!("{}tun", super::THREADS)).spawn(move || {
             precise_timers();
             let mut happened = Vec::new();
             while !stopped.load(Ordering::Relaxed) {

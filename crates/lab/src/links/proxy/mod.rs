@@ -93,7 +93,7 @@ impl Proxy {
             segment: usize::from(profile.mtu).saturating_sub(40).max(1),
         };
         let shared = Arc::clone(&counters);
-        let thread = thread::Builder::new().name(format!("{THREADS}proxy")).spawn(move || {
+        let thread = thread::Builder::new().name(format!("{}proxy", super::THREADS)).spawn(move || {
             Relay::new(waiting, lines, shared).run(&receiver);
         })?;
         Ok(Self { commands, waker, counters, thread: Some(thread) })

@@ -40,6 +40,8 @@ pub(super) struct Shape {
     pub(super) rhythms: Vec<Rhythm>,
     /// The group of each variable.
     pub(super) group_of: Vec<usize>,
+    /// Number of values that the server stores of each variable.
+    pub(super) history: u32,
     /// No process of the server ends before its values are stored.
     pub(super) has_complete_history: bool,
     /// No clock is ever wrong, so that clients ask for the newest values when they ask until now.

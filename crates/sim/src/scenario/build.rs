@@ -128,7 +128,13 @@ fn shape(scenario: &Scenario, kind: usize, server: &Server) -> Shape {
     let is_clock =
         |fault: &Fault| matches!(fault.kind, FaultKind::ClientClock(..) | FaultKind::ServerClock(..));
     let has_true_clocks = !scenario.faults.iter().any(is_clock);
-    Shape { rhythms: Vec::new(), group_of, has_complete_history: !ends, has_true_clocks }
+    Shape {
+        rhythms: Vec::new(),
+        group_of,
+        history: server.history,
+        has_complete_history: !ends,
+        has_true_clocks,
+    }
 }
 
 fn rhythm(group: &Group) -> Rhythm {

@@ -1,7 +1,9 @@
 //! The check of histories finds every broken promise: stores that lose, mark, reorder or withhold values.
 
 use super::*;
-use crate::scenario::{Clients, Host, Load, Login, Operation, Pace, PubSub, Requests, Scenario, run};
+use crate::scenario::{
+    Clients, Host, Lines, Link, Load, Login, Operation, Pace, PubSub, Requests, Scenario, run,
+};
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::HostProfile;
 use taktwerk_types::Variant;
@@ -105,4 +107,21 @@ fn a_store_that_stores_nothing_more_breaks_the_promise() {
     // Nothing at all, neither what is filled in before the start.
     let told = broken(Vec::clear).unwrap();
     assert!(told.contains("its history is empty"), "{told}");
+}
+
+#[test]
+fn a_history_that_is_shorter_than_the_way_of_the_request_keeps_the_promise() {
+    // 5 values are 100 ms; requests need 150 ms.
+    let profile = "rate=100mbit,delay=150ms".parse().unwrap();
+    let mut scenario = scenario();
+    scenario.servers[0].history = 5;
+    scenario.links = vec![Link { name: "far".into(), profile, is_half_duplex: false, lines: Lines::One }];
+    scenario.clients[0].link = Some(0);
+    assert_eq!(run(&scenario, 1, &mut |_| true).err().map(|error| error.to_string()), None);
+    // An empty one of a server that keeps 400 ms still breaks it.
+    scenario.servers[0].history = 20;
+    TAMPER.set(Some(Vec::clear));
+    let told = run(&scenario, 1, &mut |_| true).err().map(|error| error.to_string());
+    TAMPER.set(None);
+    assert!(told.as_ref().is_some_and(|told| told.contains("its history is empty")), "{told:?}");
 }

@@ -93,7 +93,7 @@ fn a_nodeset_is_loaded_kept_and_unloaded() {
     assert!(code == 0 && text.contains("2.5"), "{code} {text}");
     // Without it, the server would not start again.
     let (code, text) = site.run(&["nodeset", "unload", server.url(), "urn:line"]);
-    assert!(code == 4 && text.contains("refers to this namespace"), "{code} {text}");
+    assert!(code == 4 && text.contains("refers to nodes of this namespace"), "{code} {text}");
     site.configure("");
     let (code, text) = site.run(&["nodeset", "unload", server.url(), "urn:line"]);
     assert!(code == 0 && text.contains("0 nodes added, 2 nodes deleted"), "{code} {text}");
@@ -186,20 +186,48 @@ fn a_newer_nodeset_has_what_the_configuration_names() {
     let both = both.replace("</Models>", "<Model ModelUri=\"urn:axis\"/></Models>");
     let (code, text) = load(both);
     assert_eq!(code, 0, "{text}");
-    site.configure("[[alarms.alarm]]\nvariable = \"nsu=urn:line;i=12\"\nhigh = 2.0\n");
+    let alarm = |variable: &str| format!("[[alarms.alarm]]\nvariable = \"{variable}\"\nhigh = 2.0\n");
+    site.configure(&alarm("nsu=urn:line;i=12"));
     // i=1 is not the beginning of i=12, and urn:axis is not named.
     let (code, text) = load(nodeset(&[(12, 2.5)]));
     assert_eq!(code, 0, "{text}");
+    // Nodes are also named with indexes, or only by a PubSub configuration.
+    let (_, text) = site.run(&["read", server.url(), "i=2255", "--json"]);
+    let (before, _) = text.split_once("urn:line").unwrap();
+    let index = before.split_once("\"Value\": [").unwrap().1.matches(',').count();
+    let named = format!("ns={index};i=12");
+    let field = format!(
+        "[[data-set]]\nname = \"d\"\n[[data-set.fields]]\nname = \"x\"\ntype = \"Double\"\nnode = \"{named}\"\n"
+    );
+    std::fs::write(site.file("pubsub.toml"), field).unwrap();
+    let published = "[pubsub]\nconfiguration = \"pubsub.toml\"\n";
+    for (more, name) in [
+        (alarm("nsu=urn:line;i=12"), "nsu=urn:line;i=12"),
+        (alarm(&named), &named),
+        (published.to_owned(), "pubsub.toml:6: data set"),
+        ("[[alarms.alarm]]\n".to_owned(), "cannot check"),
+    ] {
+        site.configure(&more);
+        let (code, text) = load(nodeset(&[(1, 2.5)]));
+        assert!(code == 4 && text.contains(name), "{more}: {text}");
+        let (code, text) = site.run(&["nodeset", "unload", server.url(), "urn:line"]);
+        assert!(code == 4 && text.contains("refers to nodes of this namespace"), "{more}: {text}");
+    }
+    // Tags name nodes of other servers.
+    site.configure(&format!(
+        "# nsu=urn:line;i=12\n[[source]]\nname = \"s\"\ntype = \"opcua\"\nurl = \"opc.tcp://a\"\n\
+         [[tag]]\nsource = \"s\"\nname = \"t\"\nnode = \"{named}\"\n"
+    ));
     let (code, text) = load(nodeset(&[(1, 2.5)]));
-    assert!(code == 4 && text.contains("nsu=urn:line;i=12, which would be missing"), "{text}");
-    site.configure("# urn:axis\n");
+    assert_eq!(code, 0, "{text}");
+    site.configure("[[namespace]]\nuri = \"urn:axis\"\n");
     let (code, text) = load(other("urn:axis", &[(1, 1.5)]));
     assert_eq!(code, 0, "{text}");
     let two = nodeset(&[(1, 1.5)]).replace("</Models>", "<Model ModelUri=\"urn:axis\"/></Models>");
     let (code, text) = load(two.replace("</Uri>", "</Uri><Uri>urn:axis</Uri>"));
     assert_eq!(code, 0, "{text}");
     let (code, text) = load(nodeset(&[(1, 1.5)]));
-    assert!(code == 4 && text.contains("urn:axis, which would be missing"), "{text}");
+    assert!(code == 4 && text.contains("refers to urn:axis"), "{text}");
 }
 
 #[test]

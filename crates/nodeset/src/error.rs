@@ -135,7 +135,7 @@ pub enum Problem {
         /// The other file.
         other: String,
     },
-    /// Each namespace takes memory of the server for ever.
+    /// Each namespace takes memory of the server until the server ends.
     #[error(
         "there would be more than {limit} namespaces; remove those that no node uses from <NamespaceUris>"
     )]

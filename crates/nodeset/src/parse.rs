@@ -33,6 +33,21 @@ impl NodeSet {
     }
 }
 
+/// The URI of a namespace. With a line break, it could not be kept in a list with one URI per line.
+fn checked_uri<'a>(
+    source: &Source<'_>,
+    node: XmlNode<'_, '_>,
+    what: &str,
+    uri: &'a str,
+) -> Result<&'a str, NodeSetError> {
+    if !uri.chars().any(char::is_control) {
+        return Ok(uri);
+    }
+    let (what, found) = (what.to_owned(), uri.to_owned());
+    let wanted = "a URI without control characters";
+    Err(source.error(node, Problem::Malformed { what, found, wanted }))
+}
+
 struct Reader<'s> {
     source: &'s Source<'s>,
     namespace_uris: Vec<String>,
@@ -43,7 +58,7 @@ impl<'s> Reader<'s> {
     fn new(source: &'s Source<'s>, root: XmlNode<'_, '_>) -> Result<Self, NodeSetError> {
         let mut namespace_uris = vec![OPC_UA.to_owned()];
         for uri in children(root, "NamespaceUris").flat_map(|table| children(table, "Uri")) {
-            let uri = text(uri);
+            let uri = checked_uri(source, uri, "Uri", text(uri))?;
             // Index 0 is implied, but some files list it anyway.
             if uri != OPC_UA || namespace_uris.len() > 1 {
                 namespace_uris.push(uri.to_owned());
@@ -94,14 +109,14 @@ impl<'s> Reader<'s> {
         let mut required = Vec::new();
         for entry in children(node, "RequiredModel") {
             required.push(RequiredModel {
-                uri: self.required(entry, "ModelUri")?.to_owned(),
+                uri: self.model_uri(entry)?,
                 version: entry.attribute("Version").map(str::to_owned),
                 publication_date: self.date_time(entry, "PublicationDate")?,
                 line: self.source.line(entry),
             });
         }
         Ok(Model {
-            uri: self.required(node, "ModelUri")?.to_owned(),
+            uri: self.model_uri(node)?,
             version: node.attribute("Version").map(str::to_owned),
             model_version: node.attribute("ModelVersion").map(str::to_owned),
             publication_date: self.date_time(node, "PublicationDate")?,
@@ -110,6 +125,11 @@ impl<'s> Reader<'s> {
             access_restrictions: self.number(node, "AccessRestrictions")?.unwrap_or(0),
             line: self.source.line(node),
         })
+    }
+
+    fn model_uri(&self, node: XmlNode<'_, '_>) -> Result<String, NodeSetError> {
+        let uri = self.required(node, "ModelUri")?;
+        checked_uri(self.source, node, "ModelUri", uri).map(str::to_owned)
     }
 
     fn class(&self, node: XmlNode<'_, '_>) -> Result<Option<NodeClass>, NodeSetError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use taktwerk::client::{EventQuery, Item, Update};
 use taktwerk::pki::Pki;
 use taktwerk::server::authorization::IdentityRule;
-use taktwerk::server::{AuditConfig, AuditRecord, AuditSink, Authorization, NodeSetMethods};
+use taktwerk::server::{AuditConfig, AuditRecord, AuditSink, Authorization, NodeSetMethods, NodeSetRemoval};
 use taktwerk::types::ByteString;
 use taktwerk::{
     Client, MessageSecurityMode, NodeId, RunningServer, SecurityPolicy, Server, StatusCode, Variant,
@@ -244,7 +244,12 @@ async fn a_broken_file_changes_nothing() {
         (good.replace("i=2\"", "i=1\""), StatusCode::BAD_CONFIGURATION_ERROR, "NodeSet:"),
         (nodeset("urn:other", &[], Some("urn:missing")), StatusCode::BAD_CONFIGURATION_ERROR, "urn:missing"),
         (good.replace("ModelUri=\"urn:line", zero), StatusCode::BAD_CONFIGURATION_ERROR, "namespace 0"),
-        (nodeset(&own, &[], None), StatusCode::BAD_CONFIGURATION_ERROR, "has other nodes"),
+        (nodeset(&own, &[], None), StatusCode::BAD_CONFIGURATION_ERROR, "is used by the server"),
+        (
+            nodeset("urn:a&#10;b", &[], None),
+            StatusCode::BAD_CONFIGURATION_ERROR,
+            "without control characters",
+        ),
         (nodeset(LINE, &huge, None), StatusCode::BAD_REQUEST_TOO_LARGE, "at most 10000"),
         (nodeset(&format!("urn:{}", "x".repeat(300)), &[], None), StatusCode::BAD_OUT_OF_RANGE, "too long"),
     ];
@@ -275,7 +280,11 @@ async fn a_broken_file_changes_nothing() {
 #[tokio::test]
 async fn models_that_others_need_stay() {
     let site = Site::new();
-    let running = site.administered(NodeSetMethods::new().keep(|uri| uri == "urn:used"));
+    let keep = |removal: &NodeSetRemoval<'_>| match removal.has_namespace("urn:used") {
+        true => Err("it is used".to_owned()),
+        false => Ok(()),
+    };
+    let running = site.administered(NodeSetMethods::new().keep(keep));
     let client = site.connect(&running).await;
     load(&client, &nodeset(LINE, &[(1, 1.0)], None)).await.unwrap();
     load(&client, &nodeset("urn:above", &[(1, 2.0)], Some(LINE))).await.unwrap();
@@ -299,6 +308,35 @@ async fn models_that_others_need_stay() {
         }
     }
     assert_eq!(refused, Some((4, StatusCode::BAD_RESOURCE_UNAVAILABLE)));
+}
+
+/// Applications may have to read a file to know what they need.
+#[tokio::test]
+async fn an_application_is_asked_once_with_all_that_a_change_removes() {
+    let site = Site::new();
+    let asked = Arc::<Mutex<Vec<(Vec<String>, Vec<String>)>>>::default();
+    let log = Arc::clone(&asked);
+    let running = site.administered(NodeSetMethods::new().keep(move |removal| {
+        let namespaces = removal.namespaces().iter().map(|uri| (*uri).to_owned()).collect();
+        log.lock().unwrap().push((namespaces, removal.nodes().map(ToString::to_string).collect()));
+        if removal.has_node("nsu=urn:line;i=3") { Err("i=3 is used".to_owned()) } else { Ok(()) }
+    }));
+    let client = site.connect(&running).await;
+    let taken = || core::mem::take(&mut *asked.lock().unwrap());
+    load(&client, &nodeset(LINE, &[(1, 1.0), (2, 2.0), (3, 3.0)], None)).await.unwrap();
+    assert_eq!(taken(), []);
+    let newer = nodeset(LINE, &[(3, 3.0)], None);
+    let told = call(&client, "CheckNodeSet", ByteString::from(newer.as_bytes().to_vec())).await.unwrap();
+    assert_eq!(told, [Variant::from("")]);
+    load(&client, &newer).await.unwrap();
+    let index = running.space().namespace_index(LINE).unwrap();
+    let ids = |ids: &[u32]| ids.iter().map(|id| format!("ns={index};i={id}")).collect::<Vec<_>>();
+    let removed = (Vec::new(), ids(&[1, 2]));
+    assert_eq!(taken(), [removed.clone(), removed]);
+    let refused = Err(StatusCode::BAD_INVALID_STATE);
+    assert_eq!(load(&client, &nodeset(LINE, &[], None)).await.map(drop), refused);
+    assert_eq!(call(&client, "UnloadNamespace", LINE).await.map(drop), refused);
+    assert_eq!(taken(), [(Vec::new(), ids(&[3])), (vec![LINE.to_owned()], ids(&[3, 100, 101]))]);
 }
 
 /// As after a crash between writing the new file and deleting the old one.

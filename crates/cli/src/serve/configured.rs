@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use taktwerk::Server;
 use taktwerk::headroom::Admit;
 use taktwerk::pki::Pki;
-use taktwerk::server::{AuditSink, NodeSetMethods, ServerBuilder, default_application_uri};
+use taktwerk::server::{AuditSink, NodeSetMethods, NodeSetRemoval, ServerBuilder, default_application_uri};
 use taktwerk_config::AdmitSetting;
 use taktwerk_config::audit::AuditFile;
 use taktwerk_config::management::Management;
@@ -127,21 +127,12 @@ pub(super) fn nodeset_methods(file: &ConfigFile, server: &Server) -> Result<(), 
         return Ok(());
     }
     let path = file.path().to_owned();
-    // The next start reads the file as it is then. Without a namespace or node that it names, the server would not start.
-    let keeps = move |name: &str| std::fs::read_to_string(&path).is_ok_and(|text| names(&text, name));
-    let mut settings = NodeSetMethods::new().length_max(section.megabytes << 20).keep(keeps);
+    let keep = move |removal: &NodeSetRemoval<'_>| super::kept::check(&path, removal);
+    let mut settings = NodeSetMethods::new().length_max(section.megabytes << 20).keep(keep);
     if let Some(folder) = nodeset_folder(file) {
         settings = settings.folder(folder);
     }
     Ok(server.nodeset_methods(settings).map_err(super::ServeError::from)?)
-}
-
-/// Whether a text has this name, which is not the beginning of a longer one (`i=1` of `i=12`).
-fn names(text: &str, name: &str) -> bool {
-    text.match_indices(name).any(|(at, _)| {
-        let next = text.get(at + name.len()..).and_then(|rest| rest.chars().next());
-        next.is_none_or(|next| !next.is_alphanumeric() && !matches!(next, '/' | '.' | '-' | '_' | ':'))
-    })
 }
 
 /// The NodeSet files of a configuration, including the XML files in named directories.

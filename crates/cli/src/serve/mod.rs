@@ -12,6 +12,7 @@ pub(crate) mod gateway;
 mod headroom;
 mod history;
 mod interop;
+mod kept;
 pub(crate) mod load;
 #[cfg(feature = "web")]
 mod otlp;

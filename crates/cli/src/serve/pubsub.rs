@@ -1,6 +1,5 @@
 //! PubSub in a server: publishes and receives as configured, and stores changes by clients.
 
-use super::reference::References;
 use crate::failure::Failure;
 use crate::pubsub::{KeyFile, Side, fixed_keys, read_configuration, secured};
 use std::path::{Path, PathBuf};
@@ -239,8 +238,11 @@ impl Files {
     }
 
     /// Checks the Variables in the operator's own file, which must exist. A saved configuration may be older than the
-    /// nodes, so missing ones are only logged.
-    pub(super) fn check_nodes(&self, references: &References<'_>) -> Result<(), Failure> {
+    /// nodes, so missing ones are only logged. `find` returns the problem of a node and a hint.
+    pub(super) fn check_nodes<T>(
+        &self,
+        find: impl Fn(&str) -> Result<T, (String, String)>,
+    ) -> Result<(), Failure> {
         let Some(path) = &self.configuration else { return Ok(()) };
         let configuration = read_configuration(path)?;
         let missing = |what: String, id: &NodeId| {
@@ -248,7 +250,7 @@ impl Files {
                 return Ok(());
             }
             let written = id.to_string();
-            let Err((problem, hint)) = references.find(&written) else { return Ok(()) };
+            let Err((problem, hint)) = find(&written) else { return Ok(()) };
             // A TOML file contains the NodeId as written. A binary one has no lines.
             let text = std::fs::read_to_string(path).unwrap_or_default();
             let line = text.lines().position(|line| line.contains(&format!("\"{written}\"")));

@@ -50,7 +50,7 @@ pub(super) fn check_for(
     configured::nodeset_methods(started, &server)?;
     let references = References::of_check(file, server.space(), running.map(|(space, _)| space));
     let fields = gateway::rehearse(file, &server)?;
-    configured::pubsub_files(file).check_nodes(&references)?;
+    configured::pubsub_files(file).check_nodes(|written| references.find(written))?;
     Rules::start(file, &server, &references)?;
     // Destinations may send variables of alarms.
     fields.check(file, &references)?;

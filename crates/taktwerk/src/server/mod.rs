@@ -11,7 +11,7 @@ mod running;
 mod stopper;
 
 pub use builder::{ServerBuilder, default_application_uri};
-pub use nodesets::NodeSetMethods;
+pub use nodesets::{NodeSetMethods, NodeSetRemoval};
 pub use running::RunningServer;
 pub use stopper::Stopper;
 pub use taktwerk_crypto::Secret;

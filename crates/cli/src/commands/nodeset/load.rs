@@ -136,7 +136,8 @@ fn call(session: &mut Session, method: &str, input: Variant) -> Result<Vec<Varia
             "no such namespace was loaded with `nodeset load`; those of the configuration are in `nodesets` in [server]"
         }
         StatusCode::BAD_INVALID_STATE => {
-            "the configuration of the server refers to this namespace; remove these settings first"
+            "the configuration of the server refers to nodes of this namespace; remove these settings first (the server's log \
+             names one)"
         }
         _ => status.description().unwrap_or_default(),
     };

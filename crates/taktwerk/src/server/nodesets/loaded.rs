@@ -1,85 +1,22 @@
 //! The loaded NodeSets. Every change replaces them all at once, which leaves equal nodes as they are.
 
-use super::{Changed, NodeSetMethods, Refusal};
+use super::set::{Set, without_replaced};
+use super::{Changed, NodeSetMethods, NodeSetRemoval, Refusal};
 use crate::error::BuildError;
 use crate::space::now;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use taktwerk_files::PUBLIC;
-use taktwerk_nodeset::NodeSet;
 use taktwerk_server::AddressSpace;
 use taktwerk_server::space::import::{Batch, Importer, Prepared};
-use taktwerk_types::{NodeId, StatusCode};
+use taktwerk_types::StatusCode;
 
-/// Longest name of a file without its extension.
-const NAME_LEN_MAX: usize = 200;
 /// How much longer than the longest one all together may be.
 const TOTAL_FACTOR: usize = 4;
 /// The file with the namespaces in the order of their indexes, so that these are the same after a restart.
 const NAMESPACES: &str = "namespaces.txt";
 /// Longest such file in bytes.
 const NAMESPACES_LEN_MAX: u64 = 16 << 20;
-/// The namespace of the specification.
-const NAMESPACE_ZERO: &str = "http://opcfoundation.org/UA/";
-
-/// A loaded NodeSet.
-#[derive(Debug, Clone)]
-pub(super) struct Set {
-    /// The namespaces that it defines.
-    uris: Vec<String>,
-    /// All namespaces that it uses, without namespace 0.
-    namespaces: Vec<String>,
-    /// The name of its file.
-    file: String,
-    text: String,
-}
-
-impl Set {
-    /// Parses a NodeSet.
-    fn of(file: &str, text: &str) -> Result<Self, Refusal> {
-        let set = NodeSet::parse(file, text).map_err(|error| BuildError::Import(error.into()))?;
-        let namespaces: Vec<String> = set.namespace_uris.into_iter().skip(1).collect();
-        let uris: Vec<String> = set.models.into_iter().map(|model| model.uri).collect();
-        let wrong = |reason: &str| Refusal::new(StatusCode::BAD_CONFIGURATION_ERROR, reason);
-        match uris.first() {
-            None => Err(wrong("the NodeSet defines no model: it needs <Models> with a ModelUri")),
-            Some(_) if uris.iter().any(|uri| uri == NAMESPACE_ZERO) => {
-                Err(wrong("namespace 0 is part of the server and cannot be loaded"))
-            }
-            Some(_) if uris.iter().chain(&namespaces).any(|uri| uri.chars().any(char::is_control)) => {
-                Err(wrong("the URI of a namespace has a control character"))
-            }
-            Some(first) => {
-                Ok(Self { file: file_name(first)?, uris: uris.clone(), namespaces, text: text.to_owned() })
-            }
-        }
-    }
-
-    fn defines(&self, uri: &str) -> bool {
-        self.uris.iter().any(|known| known == uri)
-    }
-}
-
-/// The file name for a namespace. Different namespaces have different names.
-fn file_name(uri: &str) -> Result<String, Refusal> {
-    use core::fmt::Write;
-    let mut name = String::new();
-    for byte in uri.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
-            // A name must not begin with a dot: such files are hidden.
-            b'.' if !name.is_empty() => name.push('.'),
-            _ => {
-                // Writing to a String cannot fail.
-                let _ = write!(name, "%{byte:02X}");
-            }
-        }
-    }
-    if name.len() > NAME_LEN_MAX {
-        let reason = format!("the namespace {uri} is too long for the name of a file");
-        return Err(Refusal::new(StatusCode::BAD_OUT_OF_RANGE, reason));
-    }
-    Ok(format!("{name}.xml"))
-}
 
 /// The loaded NodeSets.
 #[derive(Debug, Default)]
@@ -116,6 +53,7 @@ impl Loaded {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(&list, error)),
         }
+        let mut sets = Vec::new();
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let is_xml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"));
@@ -125,32 +63,14 @@ impl Loaded {
             }
             let text = taktwerk_files::read_text(&path, super::super::import::NODESET_LEN_MAX)
                 .map_err(|error| failed(&path, error))?;
-            let set = NodeSet::parse(&path.display().to_string(), &text)
-                .map_err(|error| BuildError::Import(error.into()))?;
-            let namespaces: Vec<String> = set.namespace_uris.into_iter().skip(1).collect();
-            let uris = set.models.into_iter().map(|model| model.uri).collect();
-            add_missing(&mut self.namespaces, &namespaces);
-            self.sets.push(Set { uris, namespaces, file: name, text });
+            let written = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
+            let set = Set::parse(&path.display().to_string(), name, text)?;
+            add_missing(&mut self.namespaces, &set.namespaces);
+            // Without times of files, the name decides.
+            sets.push((set, written.unwrap_or(SystemTime::UNIX_EPOCH)));
         }
-        self.skip_replaced();
+        self.sets = without_replaced(sets);
         Ok(())
-    }
-
-    /// If the program ended while it replaced a file by one with another name, both are there. The newer one has the name of
-    /// its namespace.
-    fn skip_replaced(&mut self) {
-        let is_own = |set: &Set| {
-            let name = set.uris.first().and_then(|uri| file_name(uri).ok());
-            name.is_some_and(|name| name == set.file)
-        };
-        let own: Vec<Set> = self.sets.iter().filter(|set| is_own(set)).cloned().collect();
-        self.sets.retain(|set| {
-            let newer = own.iter().find(|own| set.uris.iter().any(|uri| own.defines(uri)));
-            let Some(newer) = newer.filter(|_| !is_own(set)) else { return true };
-            let (file, newer) = (&set.file, &newer.file);
-            tracing::warn!(file, newer, "skipped a NodeSet that another one has replaced: delete its file");
-            false
-        });
     }
 
     /// A namespace of a NodeSet that others use: the server, its configuration, or other servers that it mirrors. Default
@@ -182,52 +102,53 @@ impl Loaded {
         all
     }
 
-    /// All namespaces of the NodeSet that defines one.
-    pub(super) fn with(&self, uri: &str) -> Vec<String> {
-        self.sets.iter().filter(|set| set.defines(uri)).flat_map(|set| set.uris.clone()).collect()
-    }
-
     /// Checks a NodeSet. Returns all that would be loaded, those that it replaces, and what is prepared.
     pub(super) fn check(
         &self,
         space: &AddressSpace,
-        importer: &mut Importer,
+        importer: &Importer,
         text: &str,
         settings: &NodeSetMethods,
     ) -> Result<(Vec<Set>, Vec<Set>, Prepared), Refusal> {
-        let set = Set::of("NodeSet", text)?;
+        let set = Set::of_client(text)?;
         if let Some(uri) = self.foreign(&set, space, importer) {
-            let reason =
-                format!("the namespace {uri} has other nodes: define the model in a namespace of its own");
+            let reason = format!(
+                "the namespace {uri} is used by the server or its configuration: define the model in a namespace of its \
+                 own"
+            );
             return Err(Refusal::new(StatusCode::BAD_CONFIGURATION_ERROR, reason));
         }
         let (replaced, mut sets): (Vec<Set>, Vec<Set>) =
-            self.sets.iter().cloned().partition(|known| known.uris.iter().any(|uri| set.defines(uri)));
-        let kept = |what: &str| {
-            let reason = format!("the configuration refers to {what}, which would be missing");
-            Refusal::new(StatusCode::BAD_INVALID_STATE, reason)
-        };
-        let mut gone = replaced.iter().flat_map(|old| &old.uris).filter(|uri| !set.defines(uri));
-        if let Some(uri) = gone.find(|uri| (settings.keeps)(uri)) {
-            return Err(kept(uri));
-        }
+            self.sets.iter().cloned().partition(|known| set.replaces(known));
         sets.push(set);
         let total: usize = sets.iter().map(|set| set.text.len()).sum();
         if total > settings.length_max.saturating_mul(TOTAL_FACTOR) {
             let reason = format!("all loaded NodeSets together would have {total} bytes: unload some");
             return Err(Refusal::new(StatusCode::BAD_RESOURCE_UNAVAILABLE, reason));
         }
-        let prepared = importer.prepare(space, &files(&sets), self.batch);
+        let prepared = self.prepare(space, importer, &sets, settings)?;
+        Ok((sets, replaced, prepared))
+    }
+
+    /// Prepares the change to other sets, if the application does not need what they lack.
+    fn prepare(
+        &self,
+        space: &AddressSpace,
+        importer: &Importer,
+        sets: &[Set],
+        settings: &NodeSetMethods,
+    ) -> Result<Prepared, Refusal> {
+        let prepared = importer.prepare(space, &files(sets), self.batch);
         let prepared = prepared.map_err(|error| Refusal::from(BuildError::from(error)))?;
-        let known = space.namespaces();
-        let missing = importer
-            .removed(&prepared)
-            .filter_map(|id| named(id, &known))
-            .find(|node| (settings.keeps)(node));
-        match missing {
-            Some(node) => Err(kept(&node)),
-            None => Ok((sets, replaced, prepared)),
+        let is_gone = |uri: &&str| !sets.iter().any(|set| set.defines(uri));
+        let known = self.sets.iter().flat_map(|set| &set.uris).map(String::as_str);
+        let namespaces = known.filter(is_gone).collect();
+        let removal = NodeSetRemoval { space, namespaces, nodes: importer.removed(&prepared).collect() };
+        if !removal.is_empty() {
+            (settings.keep)(&removal)
+                .map_err(|reason| Refusal::new(StatusCode::BAD_INVALID_STATE, reason))?;
         }
+        Ok(prepared)
     }
 
     /// Loads a NodeSet. It replaces those that define one of its namespaces.
@@ -266,7 +187,7 @@ impl Loaded {
         space: &AddressSpace,
         importer: &mut Importer,
         uri: &str,
-        folder: Option<&Path>,
+        settings: &NodeSetMethods,
     ) -> Result<Changed, Refusal> {
         let (gone, sets): (Vec<Set>, Vec<Set>) =
             self.sets.iter().cloned().partition(|known| known.defines(uri));
@@ -274,9 +195,8 @@ impl Loaded {
             let reason = format!("{uri} was not loaded with LoadNodeSet");
             return Err(Refusal::new(StatusCode::BAD_NOT_FOUND, reason));
         }
-        let prepared = importer.prepare(space, &files(&sets), self.batch);
-        let prepared = prepared.map_err(|error| Refusal::from(BuildError::from(error)))?;
-        if let Some(folder) = folder {
+        let prepared = self.prepare(space, importer, &sets, settings)?;
+        if let Some(folder) = &settings.folder {
             for set in &gone {
                 let path = folder.join(&set.file);
                 taktwerk_files::remove(&path).map_err(|error| unwritable(&path, &error))?;
@@ -300,14 +220,6 @@ impl Loaded {
     }
 }
 
-/// `nsu=URI;i=1`: a node as configurations name it.
-fn named(id: &NodeId, namespaces: &[String]) -> Option<String> {
-    let uri = namespaces.get(usize::from(id.namespace_index))?;
-    let text = id.to_string();
-    let identifier = text.split_once(';').map_or(text.as_str(), |(_, identifier)| identifier);
-    Some(format!("nsu={uri};{identifier}"))
-}
-
 fn unwritable(path: &Path, error: &std::io::Error) -> Refusal {
     let reason = format!("{}: {error}", path.display());
     Refusal::new(StatusCode::BAD_RESOURCE_UNAVAILABLE, reason)
@@ -317,25 +229,5 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Refusal {
 fn delete(path: &Path) {
     if let Err(error) = taktwerk_files::remove(path) {
         tracing::error!(%error, file = %path.display(), "cannot delete the file of a replaced NodeSet: delete it by hand");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn file_names_are_unique_and_harmless() {
-        let name = |uri: &str| file_name(uri).map_err(|refusal| refusal.status);
-        assert_eq!(name("urn:line").unwrap(), "urn%3Aline.xml");
-        assert_eq!(name("http://example.com/UA/").unwrap(), "http%3A%2F%2Fexample.com%2FUA%2F.xml");
-        for (one, other) in [("a%3A", "a:"), ("a/b", "a_b"), (".", "%2E")] {
-            assert_ne!(name(one).unwrap(), name(other).unwrap());
-        }
-        for uri in ["../../etc/passwd", ".hidden", "..", "a\0b", "ü/ß"] {
-            let name = name(uri).unwrap();
-            assert!(!name.contains(['/', '\0']) && !name.starts_with('.'), "{name}");
-        }
-        assert_eq!(name(&"x".repeat(300)), Err(StatusCode::BAD_OUT_OF_RANGE));
     }
 }

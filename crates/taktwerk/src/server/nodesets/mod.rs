@@ -1,14 +1,19 @@
 //! NodeSets that administrators load and unload with Methods while the server runs.
 //!
 //! - this module: the settings, the Object with its Methods, and who may call them;
-//! - `loaded`: the loaded NodeSets, how they are replaced, and the folder that keeps them over a restart.
+//! - `loaded`: the loaded NodeSets, how they are replaced, and the folder that keeps them over a restart;
+//! - `set`: one of them and its file;
+//! - `removal`: what a change removes, for applications that need some of it.
 
 mod loaded;
+mod removal;
+mod set;
 
 use crate::error::BuildError;
 use crate::space::{Node, Variable, ns0};
 use core::fmt;
 use loaded::Loaded;
+pub use removal::NodeSetRemoval;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use taktwerk_schema::ids::object_ids;
@@ -25,14 +30,14 @@ const LENGTH_MAX: usize = 16 << 20;
 const ROLES: [u32; 2] =
     [object_ids::WELL_KNOWN_ROLE_CONFIGURE_ADMIN, object_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN];
 
-/// What cannot be removed: namespaces and nodes.
-type Keeps = dyn Fn(&str) -> bool + Send + Sync;
+/// Whether a change is allowed; an error says what must stay.
+type Keep = dyn Fn(&NodeSetRemoval<'_>) -> Result<(), String> + Send + Sync;
 
 /// Settings of the Methods that load NodeSets.
 pub struct NodeSetMethods {
     folder: Option<PathBuf>,
     length_max: usize,
-    keeps: Box<Keeps>,
+    keep: Box<Keep>,
 }
 
 impl fmt::Debug for NodeSetMethods {
@@ -44,7 +49,7 @@ impl fmt::Debug for NodeSetMethods {
 
 impl Default for NodeSetMethods {
     fn default() -> Self {
-        Self { folder: None, length_max: LENGTH_MAX, keeps: Box::new(|_| false) }
+        Self { folder: None, length_max: LENGTH_MAX, keep: Box::new(|_| Ok(())) }
     }
 }
 
@@ -70,11 +75,17 @@ impl NodeSetMethods {
         self
     }
 
-    /// What cannot be unloaded or be missing in a newer NodeSet, for example because the application refers to it: called
-    /// with the URI of a namespace, and with single nodes as `nsu=URI;i=1`.
+    /// Keeps namespaces and nodes that the application needs, for example because its configuration refers to them.
+    ///
+    /// `keep` is called once before each change that would remove any, and by CheckNodeSet. With an `Err`, the change is
+    /// refused. Its text is the reason in the log and in the answer of CheckNodeSet. Meanwhile no NodeSet can be loaded or
+    /// reloaded, so `keep` must not wait for such a change.
     #[must_use]
-    pub fn keep(mut self, keeps: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
-        self.keeps = Box::new(keeps);
+    pub fn keep(
+        mut self,
+        keep: impl Fn(&NodeSetRemoval<'_>) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.keep = Box::new(keep);
         self
     }
 }
@@ -195,12 +206,7 @@ impl NodeSets {
         shown: &Variable<Vec<String>>,
     ) -> Result<Changed, StatusCode> {
         self.change(caller, shown, "unload", |loaded, space| {
-            if let Some(kept) = loaded.with(uri).into_iter().find(|uri| (self.settings.keeps)(uri)) {
-                let reason =
-                    format!("the configuration refers to nodes of {kept}: remove these settings first");
-                return Err(Refusal::new(StatusCode::BAD_INVALID_STATE, reason));
-            }
-            loaded.unload(space, &mut self.importer(), uri, self.settings.folder.as_deref())
+            loaded.unload(space, &mut self.importer(), uri, &self.settings)
         })
     }
 
@@ -209,7 +215,7 @@ impl NodeSets {
         let space = self.space.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)?;
         let checked = self
             .text(text)
-            .and_then(|text| self.lock().check(&space, &mut self.importer(), text, &self.settings).map(drop));
+            .and_then(|text| self.lock().check(&space, &self.importer(), text, &self.settings).map(drop));
         Ok((checked.err().map(|refusal| refusal.reason).unwrap_or_default(),))
     }
 

@@ -3,7 +3,7 @@
 use super::alarms::{alarm, events, level, plant, set, watching_fields};
 use super::attribute::{add, variable};
 use super::*;
-use crate::alarm::{ConditionSpec, Kind, Limits, Method, Operation, Quantity, Shelving};
+use crate::alarm::{ConditionSpec, Dialog, Kind, Limits, Method, Operation, Quantity, Shelving};
 use core::time::Duration;
 use taktwerk_types::{BuiltInType, LocalizedText, QualifiedName, Variant};
 
@@ -316,4 +316,52 @@ fn nodes_of_clients_below_an_alarm_are_not_its_members() {
     server.space.redefine_condition(level(1), server.now.utc).unwrap();
     assert_eq!(server.space.node_count(), nodes);
     assert_eq!(member(&server, "HighLimit"), Some(80.0.into()));
+}
+
+/// The new parent is a node of the condition itself, which is removed first.
+fn refused(server: &Server, spec: ConditionSpec) {
+    let parent = server.space.child(&spec.id, &QualifiedName::new(0, "EnabledState"));
+    let spec = ConditionSpec { parent, ..spec };
+    server.space.redefine_condition(spec, server.now.utc).unwrap_err();
+    server.space.poll_alarms(server.now.utc);
+}
+
+#[test]
+fn clients_see_a_condition_again_whose_new_definition_fails_late() {
+    let mut server = plant(1, |spec| spec.rules.keeps_branches = true);
+    for value in [85.0, 20.0, 85.0] {
+        set(&mut server, 1, value);
+    }
+    let before = server.space.condition(&alarm(1)).unwrap();
+    let mut client =
+        watching_fields(&mut server, &["BranchId", "Retain", "ActiveState/Id", "AckedState/Id", "Message"]);
+    refused(&server, level(1));
+    let told = events(&mut client, &mut server);
+    let [gone_branch, gone, branch, own] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(
+        [&gone_branch[1], &gone[1], &branch[1], &own[1]],
+        [false, false, true, true].map(Variant::from).each_ref()
+    );
+    assert_eq!((&gone_branch[0], &gone[0]), (&branch[0], &own[0]));
+    assert_ne!(branch[0], NodeId::NULL.into());
+    let text = LocalizedText::from(&*before.state.message);
+    assert_eq!(own[1..], [true.into(), true.into(), false.into(), text.into()]);
+    let after = server.space.condition(&alarm(1)).unwrap();
+    assert_eq!((after.state.times, server.space.conditions(true, 10).len()), (before.state.times, 2));
+    // It can be acknowledged with the new EventId.
+    operate(&server, Method::Acknowledge);
+}
+
+#[test]
+fn a_dialog_whose_new_definition_fails_late_is_still_asked() {
+    let mut server = plant(1, |spec| {
+        let dialog = Some(Dialog::new("Open the valve?", &["Yes", "No"]));
+        *spec = ConditionSpec { kind: Kind::Set, input: None, dialog, ..spec.clone() };
+    });
+    server.space.ask(&alarm(1), server.now.utc).unwrap();
+    let mut client = watching_fields(&mut server, &["Retain", "DialogState/Id"]);
+    let before = server.space.condition(&alarm(1)).unwrap();
+    refused(&server, ConditionSpec { kind: Kind::Set, input: None, ..level(1) });
+    assert_eq!(events(&mut client, &mut server), [[false; 2], [true; 2]].map(|all| all.map(Variant::from)));
+    assert_eq!(server.space.condition(&alarm(1)).unwrap().state.dialog, before.state.dialog);
 }

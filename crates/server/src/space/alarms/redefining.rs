@@ -5,7 +5,7 @@ use super::error::AlarmError;
 use super::registry::Inner;
 use super::saved::Saved;
 use crate::alarm::ConditionSpec;
-use crate::alarm::machine::Notes;
+use crate::alarm::machine::{Change, Note, Notes};
 use crate::space::store::SlotHandle;
 use crate::space::{AddressSpace, NodeError};
 use std::sync::Arc;
@@ -23,10 +23,11 @@ impl AddressSpace {
     pub fn redefine_condition(&self, mut spec: ConditionSpec, now: UtcTime) -> Result<(), AlarmError> {
         let unknown = || AlarmError::Node(NodeError::Unknown(spec.id.clone()));
         let alarms = Arc::clone(self.alarms().ok_or_else(unknown)?);
-        let (old, state) = {
+        let (mut old, state, dialog) = {
             let inner = alarms.lock();
             let condition = inner.condition_with(&spec.id).ok_or_else(unknown)?;
-            (condition.definition(), Saved::of(condition))
+            let dialog = condition.machine.state().dialog.clone().map(|dialog| *dialog);
+            (condition.definition(), Saved::of(condition), dialog)
         };
         self.check_condition(&mut spec)?;
         self.watched_slot(spec.input.as_ref())?;
@@ -40,7 +41,12 @@ impl AddressSpace {
                 // For example, the table of nodes is full. Its nodes were there before.
                 let key = self.node_key(&old.id).to_string();
                 alarms.lock().saved.insert(key, state);
-                let _ = self.add_condition(old, now);
+                old.dialog = dialog;
+                let id = old.id.clone();
+                if self.add_condition(old, now).is_ok() {
+                    alarms.lock().report_again(self, &id, now);
+                    alarms.count(true);
+                }
             }
             return added;
         }
@@ -101,6 +107,26 @@ impl Inner {
     fn condition_with(&self, id: &NodeId) -> Option<&Condition> {
         let condition = self.conditions.get(*self.by_id.get(id)? as usize)?;
         (condition.spec.id == *id).then_some(condition)
+    }
+
+    /// Reports a condition that has come back with its state: clients have received its last event, without Retain.
+    fn report_again(&mut self, space: &AddressSpace, id: &NodeId, now: UtcTime) {
+        let Some(number) = self.by_id.get(id).copied() else { return };
+        let Some(condition) = self.conditions.get_mut(number as usize) else { return };
+        let machine = &mut condition.machine;
+        let branches = machine.branches().iter();
+        let mut notes: Notes = branches
+            .map(|branch| {
+                let branch = Some((branch.number, Box::new(branch.state.clone())));
+                Note { branch, change: Change::Stated }
+            })
+            .collect();
+        let state = machine.state();
+        if state.retain() {
+            let (severity, message) = (state.severity, state.message.clone());
+            notes.extend(machine.restated(severity, &message, now));
+        }
+        self.tell(space, number, notes, now);
     }
 
     /// Compares a condition with another setpoint or target from now on.

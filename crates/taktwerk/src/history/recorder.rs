@@ -45,7 +45,7 @@ impl Wake for Ring {
 #[derive(Debug)]
 pub(crate) struct RecorderThread(Arc<Recording>);
 
-/// The same for other threads.
+/// The part of [`RecorderThread`] that a [`Stopper`](crate::server::Stopper) shares.
 #[derive(Debug)]
 pub(crate) struct Recording {
     taking: Worker,
@@ -97,7 +97,7 @@ impl Recording {
         counters.waiting() + counters.waiting_events()
     }
 
-    /// Stops the threads and waits until everything is stored, but not for ever: a database may not answer.
+    /// Stops the threads and waits until everything is stored, at most [`STOP_MAX`]: a database may not answer.
     pub(crate) fn stop(&self) {
         self.stop_within(STOP_MAX);
     }
@@ -105,7 +105,9 @@ impl Recording {
     fn stop_within(&self, max: Duration) {
         let end = Instant::now() + max;
         self.taking.stop(max);
-        if self.storing.stop(end.saturating_duration_since(Instant::now())) {
+        let has_ended = self.storing.stop(end.saturating_duration_since(Instant::now()));
+        // A thread that has panicked has ended, too.
+        if has_ended && self.store.is_empty() {
             return;
         }
         let (values, events) = self.store.give_up();
@@ -115,7 +117,8 @@ impl Recording {
                 target: "taktwerk::outage",
                 values,
                 events,
-                "history: the store has not stored everything within {seconds} s. The server stops, and what waits is lost"
+                "history: the store has failed, or has not stored everything within {seconds} s. The server stops, and what \
+                 waits is lost"
             );
         } else {
             tracing::error!("history: the store cannot be closed within {seconds} s");

@@ -9,6 +9,9 @@ use taktwerk_server::AddressSpace;
 use taktwerk_server::history::Rule;
 use taktwerk_types::{NodeId, StatusCode, UtcTime};
 
+/// The number of failures of a store that panics.
+const PANIC: u32 = u32::MAX;
+
 /// A store that never answers while it is locked, and fails some times.
 #[derive(Debug)]
 struct Hanging {
@@ -19,6 +22,7 @@ struct Hanging {
 
 impl Hanging {
     fn fail(&self) -> Result<(), StoreError> {
+        assert_ne!(self.failures.load(Ordering::Relaxed), PANIC, "a faulty store");
         let less = |left: u32| left.checked_sub(1);
         match self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
             Ok(_) => Err(StoreError::unavailable("the file is locked")),
@@ -142,4 +146,16 @@ fn values_are_fetched_before_overwriting_but_not_more_often() {
         pace.note(0, 0, now);
     }
     assert_eq!(pace.every, STORE_EVERY);
+}
+
+/// Stores are code of the application.
+#[test]
+fn what_waits_for_a_store_that_has_panicked_is_counted_as_lost() {
+    let (_space, store, waiting, thread) = recorder(16);
+    store.failures.store(PANIC, Ordering::Relaxed);
+    waiting.queue([("a".into(), good(1))].into_iter(), || ());
+    assert!(thread.0.storing.stop(Duration::from_secs(60)));
+    waiting.queue([("a".into(), good(2))].into_iter(), || ());
+    thread.0.stop_within(Duration::from_secs(60));
+    assert_eq!((waiting.counters().recorded(), waiting.counters().lost_at_stop()), (0, 2));
 }

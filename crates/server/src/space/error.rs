@@ -34,7 +34,7 @@ pub enum NodeError {
     Full(usize),
     /// A type has too many members for a client's instance.
     #[error(
-        "the members of the type are too many for an instance of a client (limit: {0}): add its instances in the server's program or a NodeSet"
+        "a client cannot add an instance of this type: the server would have to add or compare more than {0} members or references; add its instances in the server's program or a NodeSet"
     )]
     InstanceTooLarge(usize),
     /// The limit for nodes added by clients is reached.

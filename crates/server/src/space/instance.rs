@@ -12,7 +12,7 @@ use super::error::NodeError;
 use super::nodes::{Nodes, ValueAt};
 use super::spec::NodeSpec;
 use crate::account::Account;
-use members::{members, sources_of};
+use members::{members, sources_of, text_cost};
 use std::sync::Arc;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{AccessLevelType, NodeClass};
@@ -21,8 +21,8 @@ use taktwerk_types::{Decode, DecodeLimits, Identifier, NodeId, QualifiedName, Ut
 /// Types nest only a few levels deep; the bound stops declarations that contain their own type.
 const INSTANCE_DEPTH_MAX: usize = 16;
 
-/// Maximum number of members of an instance that a client adds: nobody else can use the nodes meanwhile, and a type with two
-/// members of its own type has 2^16 of them. Takes some milliseconds.
+/// Maximum number of members of an instance that a client adds: the nodes are locked meanwhile, and a type with two members
+/// of its own type has 2^16 of them.
 const CLIENT_INSTANCE_NODES_MAX: usize = 2_000;
 
 /// The optional members of an instance, the owner of its nodes, and the time of the change.
@@ -47,7 +47,11 @@ pub(super) fn add_members(
     }
     let parent_id = nodes.id_of(instance);
     for member in members(nodes, sources, walk)? {
+        if !member.is_mandatory && wanted.optional.is_empty() {
+            continue;
+        }
         let name = member.name.name.as_str();
+        walk.look(text_cost(at.len() + name.len()))?;
         let path = if at.is_empty() { name.to_owned() } else { format!("{at}/{name}") };
         let is_below = |wanted: &&str| wanted.starts_with(&format!("{path}/"));
         let has_wanted_below = wanted.optional.iter().any(is_below);

@@ -69,9 +69,13 @@ fn model(number: u32) -> NodeId {
 }
 
 fn loaded() -> Server {
+    loaded_from(MODEL)
+}
+
+fn loaded_from(text: &str) -> Server {
     let server = server();
     let mut importer = Importer::new(taktwerk_nodeset::TypeDictionary::namespace_zero());
-    let files = [("machines.xml".to_owned(), MODEL.to_owned())];
+    let files = [("machines.xml".to_owned(), text.to_owned())];
     let imported = importer.import(&server.space, &files, server.now.utc).unwrap();
     assert_eq!(imported.namespaces, [(2, "urn:machines".to_owned())]);
     assert_eq!(imported.warnings, [""; 0]);
@@ -316,24 +320,43 @@ fn members_that_many_paths_lead_to_are_compared_once_and_counted() {
     }
 }
 
-#[test]
-fn the_members_that_one_operation_looks_at_are_limited() {
-    let mut server = loaded();
+/// What `coverage` and then `apply_interface` have looked at together, with a limit, and the number of added nodes.
+fn applied(text: &str, max: usize) -> ([Result<usize, NodeError>; 2], usize) {
+    let mut server = loaded_from(text);
     let mut client = server.session();
     let id = NodeId::string(1, "o");
     add_one(&mut client, &mut server, object(id.clone(), "Object"));
-    let count = server.space.node_count();
-    let now = server.now.utc;
+    let (count, now) = (server.space.node_count(), server.now.utc);
     let mut nodes = server.space.write();
     let (object, interface) = (nodes.find(&id).unwrap(), nodes.find(&model(6)).unwrap());
-    let mut walk = Walk::of_client();
-    coverage(&mut nodes, object, interface, &mut walk).unwrap();
-    let needed = walk.looked_at();
-    let too_large = NodeError::InstanceTooLarge(needed - 1);
-    let mut less = Walk::up_to(needed - 1);
-    assert_eq!(coverage(&mut nodes, object, interface, &mut less).unwrap_err(), too_large);
-    // What one operation knows already is not looked at again, but counted.
-    assert_eq!(apply_interface(&mut nodes, object, interface, &mut less, now), Err(too_large));
+    let mut walk = Walk::up_to(max);
+    let covered = coverage(&mut nodes, object, interface, &mut walk).map(|_| walk.looked_at());
+    let applied = apply_interface(&mut nodes, object, interface, &mut walk, now).map(|_| walk.looked_at());
     drop(nodes);
-    assert_eq!(server.space.node_count(), count, "nothing remains");
+    ([covered, applied], server.space.node_count() - count)
+}
+
+#[test]
+fn the_members_that_one_operation_looks_at_are_limited() {
+    let ([covered, all], added) = applied(MODEL, usize::MAX);
+    let (covered, all) = (covered.unwrap(), all.unwrap());
+    assert!(added > 3 && covered < all, "{covered} {all} {added}");
+    assert_eq!(applied(MODEL, all), ([Ok(covered), Ok(all)], added));
+    for max in [covered - 1, covered, (covered + all) / 2, all - 1] {
+        let (results, added) = applied(MODEL, max);
+        assert_eq!((results[0].is_ok(), added), (max >= covered, 0), "{max}");
+        assert_eq!(results[1], Err(NodeError::InstanceTooLarge(max)));
+    }
+}
+
+/// Names of 512 bytes are copied for each path.
+#[test]
+fn long_names_cost_more() {
+    let cost = |name: &str| {
+        let long = format!("\"1:{}\"", "x".repeat(512));
+        applied(&MODEL.replace(&format!("\"1:{name}\""), &long), usize::MAX).0[1].clone().unwrap()
+    };
+    let (none, mandatory, optional) = (cost(""), cost("Serial"), cost("Note"));
+    // Both functions collect the members. The path of an unwanted one is not built.
+    assert_eq!((mandatory - none, optional - none), (3 * 512 / 64, 2 * 512 / 64));
 }

@@ -9,9 +9,14 @@ use std::rc::Rc;
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
 use taktwerk_types::QualifiedName;
 
-/// Maximum number of references and members that are looked at for one operation of a client: nobody else can use the
-/// nodes meanwhile. Takes some milliseconds.
+/// Maximum number of references and members that are looked at for one operation of a client, with [`text_cost`] for what is
+/// copied: the nodes are locked meanwhile.
 const CLIENT_LOOKED_AT_MAX: usize = 500_000;
+
+/// The cost of copying a text, in references: names have up to 512 bytes.
+pub(super) const fn text_cost(len: usize) -> usize {
+    len / 64
+}
 
 /// A member of an instance, collected from its types.
 pub(super) struct Member {
@@ -28,6 +33,8 @@ struct Declared {
     supertype: Option<NodeIx>,
     interfaces: Vec<NodeIx>,
     members: Vec<Declaration>,
+    /// The cost of collecting them once.
+    cost: usize,
 }
 
 struct Declaration {
@@ -75,6 +82,10 @@ impl Walk {
         self.entered.insert((node, sources.to_vec()))
     }
 
+    /// Counts what is looked at.
+    ///
+    /// # Errors
+    /// The limit of the walk.
     pub(super) fn look(&mut self, count: usize) -> Result<(), NodeError> {
         self.looked_at = self.looked_at.saturating_add(count);
         if self.looked_at > self.max { Err(NodeError::InstanceTooLarge(self.max)) } else { Ok(()) }
@@ -85,7 +96,7 @@ impl Walk {
         if let Some(known) = self.declared.get(&ix) {
             return Ok(Rc::clone(known));
         }
-        let mut declared = Declared { supertype: None, interfaces: Vec::new(), members: Vec::new() };
+        let mut declared = Declared { supertype: None, interfaces: Vec::new(), members: Vec::new(), cost: 0 };
         let mut result = self.look(nodes.reference_count(ix));
         nodes.references(ix, |reference| {
             if result.is_err() {
@@ -107,6 +118,8 @@ impl Walk {
             true
         });
         result?;
+        let names = declared.members.iter().map(|member| 1 + text_cost(member.name.name.as_str().len()));
+        declared.cost = 1 + declared.interfaces.len() + names.sum::<usize>();
         let declared = Rc::new(declared);
         self.declared.insert(ix, Rc::clone(&declared));
         Ok(declared)
@@ -122,7 +135,7 @@ impl Walk {
                 let mut next = Some(source);
                 while let Some(ix) = next.filter(|ix| seen.insert(*ix)) {
                     let declared = self.declared(nodes, ix)?;
-                    self.look(1 + declared.interfaces.len() + declared.members.len())?;
+                    self.look(declared.cost)?;
                     next = declared.supertype;
                     interfaces.extend_from_slice(&declared.interfaces);
                     all.push(declared);

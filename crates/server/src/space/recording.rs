@@ -39,7 +39,7 @@ pub(crate) struct Recorded {
     ruled: BTreeMap<NodeIx, Option<KeptHistory>>,
     /// Incremented by changes that may concern the subtrees.
     version: u64,
-    /// Incremented when other subtrees are set. The numbers of rules mean other ones then.
+    /// Incremented when other subtrees are set. Rules are renumbered then.
     generation: u64,
 }
 

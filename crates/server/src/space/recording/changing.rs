@@ -138,7 +138,8 @@ impl AddressSpace {
 
     /// Stops recording a Variable by the rule of a subtree. It gets the history back that it had before.
     pub(super) fn end_rule(&self, id: &NodeId, ix: NodeIx, now: UtcTime) {
-        let own = self.write().recorded.ruled.remove(&ix).flatten();
+        // Another thread may have ended it.
+        let Some(own) = self.write().recorded.ruled.remove(&ix) else { return };
         if !own.as_ref().is_some_and(KeptHistory::is_recorded) {
             // The only possible error is that the node was deleted in the meantime.
             let _ = self.stop_recording(id);

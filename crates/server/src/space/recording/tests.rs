@@ -159,3 +159,22 @@ fn the_history_of_a_deleted_variable_ends_once() {
     assert_eq!(value.status, StatusCode::BAD_NODE_ID_UNKNOWN);
     assert!(take(&mut recorder, 9_000).is_empty());
 }
+
+/// A change of the subtrees and the examination of added nodes can both end the rule of a Variable.
+#[test]
+fn a_rule_that_ends_twice_leaves_the_own_history_as_it_is() {
+    let (space, mut recorder) = recorded();
+    let own = variable(&space, 3, &OBJECTS);
+    space.historize(&own, true, Rule::default(), time(0)).unwrap();
+    space.historize_below(&own, false, Rule { on_change: true, ..Rule::default() }, time(1)).unwrap();
+    let ix = space.read().find(&own).unwrap();
+    assert!(space.read().is_ruled(ix));
+    take(&mut recorder, 2);
+    for _ in 0..2 {
+        space.end_rule(&own, ix, time(3));
+        assert!(space.has_history(&own) && !space.read().is_ruled(ix));
+    }
+    space.variable(&own).unwrap().set_at(7.0, time(4));
+    let taken = take(&mut recorder, 5);
+    assert!(taken.iter().any(|(_, value)| value.value == 7.0.into()), "{taken:?}");
+}

@@ -66,7 +66,7 @@ fn change_of(
     target: Option<NodeIx>,
 ) -> Result<Option<Change>, StatusCode> {
     let is_elsewhere = nodes.categories_of(alias).iter().any(|known| *known != category);
-    let all = references(nodes, alias, reference_type_ids::ALIAS_FOR);
+    let all = references(nodes, alias, true, reference_type_ids::ALIAS_FOR);
     let gone: Vec<Triple> = all.iter().filter(|(_, _, to)| target == Some(*to)).copied().collect();
     if target.is_some() && gone.is_empty() {
         return Ok(None);
@@ -78,20 +78,22 @@ fn change_of(
         }
         Change::References(gone)
     } else if is_elsewhere {
-        let mut links = references(nodes, category, reference_type_ids::HIERARCHICAL_REFERENCES);
-        links.retain(|(_, _, to)| *to == alias);
+        // From the alias: a category may have very many.
+        let mut links = references(nodes, alias, false, reference_type_ids::HIERARCHICAL_REFERENCES);
+        links.retain(|(from, ..)| *from == category);
         Change::References(links)
     } else {
         Change::Node(alias)
     }))
 }
 
-/// The forward references of a node by a type or its subtypes.
-fn references(nodes: &Nodes, from: NodeIx, base: u32) -> Vec<Triple> {
+/// The forward or the inverse references of a node by a type or its subtypes.
+fn references(nodes: &Nodes, ix: NodeIx, is_forward: bool, base: u32) -> Vec<Triple> {
     let mut found = Vec::new();
-    nodes.references(from, |reference| {
-        if reference.is_forward && nodes.is_subtype(reference.reference_type, NodeIx::ns0(base)) {
-            found.push((from, reference.reference_type, reference.target));
+    nodes.references(ix, |reference| {
+        let (kind, other) = (reference.reference_type, reference.target);
+        if reference.is_forward == is_forward && nodes.is_subtype(kind, NodeIx::ns0(base)) {
+            found.push(if is_forward { (ix, kind, other) } else { (other, kind, ix) });
         }
         true
     });

@@ -22,7 +22,7 @@ pub(super) struct Deletion {
     pub(super) deleted: u64,
 }
 
-/// The number of a Variable. It is asked for apart: a database that compresses would decompress the values of all Variables for a
+/// The number of a Variable. Queried separately: a database that compresses would decompress the values of all Variables for a
 /// query within the query.
 fn number(client: &mut Client, node: &NodeKey) -> Result<Option<i32>, postgres::Error> {
     let key: &str = node;
@@ -47,7 +47,7 @@ pub(super) fn delete_part(
     };
     let (first, last) = (row::time(span.first), row::time(span.last));
     let (first_ticks, last_ticks) = (span.first.ticks(), span.last.ticks());
-    // The end of a part is found before, because a database that compresses needs constants.
+    // The end of a part is found first, because a database that compresses needs constants.
     let end = client.query_opt(
         "SELECT ticks FROM taktwerk_value WHERE node = $1 AND time >= $2 AND time <= $3 AND ticks BETWEEN $4 AND $5 \
          ORDER BY time, ticks OFFSET $6 LIMIT 1",

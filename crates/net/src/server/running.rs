@@ -47,6 +47,7 @@ impl core::fmt::Debug for Stopper {
 impl Stopper {
     /// As [`RunningServer::stop`], but does not wait for the end.
     pub fn stop(&self, grace: Duration) {
+        // Before any shard ends its sessions, so that the clients of all shards are notified.
         self.shared.change_state(ServerState::SHUTDOWN, wall());
         let at = monotonic() + grace;
         self.mailboxes.iter().for_each(|mailbox| mailbox.post(Mail::Stop(at)));
@@ -133,9 +134,8 @@ impl RunningServer {
 
     /// Stops listening and ends all sessions. Closes connections that have not ended after `grace`.
     pub fn stop(mut self, grace: Duration) {
-        // Before any shard ends its sessions, so that the clients of all shards are notified.
-        self.shared.change_state(ServerState::SHUTDOWN, wall());
-        self.threads.stop(grace);
+        self.stopper().stop(grace);
+        self.threads.join();
     }
 
     /// A handle that stops the server from any thread.

@@ -95,7 +95,7 @@ pub struct Detector {
     kind: Kind,
     severities: Severities,
     limits: LimitSet,
-    /// The limits with a deadband, if they are not `limits`: after a restart and other settings, until the first quantity.
+    /// Limits whose deadband still applies. Set if the limits were redefined before the first quantity.
     held: Option<LimitSet>,
     /// The last quantity that was compared with the limits.
     quantity: Option<f64>,

@@ -5,19 +5,16 @@ use super::attribute::{add, variable};
 use super::flow::subscribe;
 use super::node_management::object;
 use super::*;
-use crate::account::Category;
-use crate::authorization::access::Access;
 use crate::callback::{SourceRead, ValueSource};
 use proptest::prelude::*;
 use schema::{
     AddNodesRequest, BrowseDescription, BrowseDirection, BrowseNextRequest, BrowsePath, BrowseRequest,
-    BrowseResponse, CallMethodRequest, CallRequest, CancelRequest, CloseSessionRequest,
-    CreateMonitoredItemsRequest, DeleteMonitoredItemsRequest, DeleteNodesItem, DeleteNodesRequest,
-    DeleteSubscriptionsRequest, ModifyMonitoredItemsRequest, MonitoredItemCreateRequest,
-    MonitoredItemModifyRequest, MonitoringMode, MonitoringParameters, PermissionType, PublishRequest,
-    ReadRequest, ReadResponse, ReadValueId, RegisterNodesRequest, RelativePath, RelativePathElement,
-    SetMonitoringModeRequest, SetPublishingModeRequest, TimestampsToReturn,
-    TranslateBrowsePathsToNodeIdsRequest, UnregisterNodesRequest, WriteRequest, WriteResponse, WriteValue,
+    BrowseResponse, CallMethodRequest, CallRequest, CreateMonitoredItemsRequest, DeleteMonitoredItemsRequest,
+    DeleteNodesItem, DeleteNodesRequest, DeleteSubscriptionsRequest, ModifyMonitoredItemsRequest,
+    MonitoredItemCreateRequest, MonitoredItemModifyRequest, MonitoringMode, MonitoringParameters,
+    PublishRequest, ReadRequest, ReadResponse, ReadValueId, RegisterNodesRequest, RelativePath,
+    RelativePathElement, SetMonitoringModeRequest, SetPublishingModeRequest, TimestampsToReturn,
+    TranslateBrowsePathsToNodeIdsRequest, UnregisterNodesRequest, WriteRequest, WriteValue,
 };
 use taktwerk_schema::ids::{method_ids, object_ids, reference_type_ids, variable_ids};
 use taktwerk_types::{BuiltInType, ByteString, DataValue, QualifiedName, Variant};
@@ -26,7 +23,7 @@ use taktwerk_types::{BuiltInType, ByteString, DataValue, QualifiedName, Variant}
 const TURN: i64 = 40_000;
 const QUANTUM: i64 = 2_000;
 
-fn with_variables(count: u32) -> Server {
+pub(super) fn with_variables(count: u32) -> Server {
     let server = Server::new();
     for number in 1..=count {
         add(&server, variable(number, BuiltInType::Double, f64::from(number)));
@@ -35,13 +32,13 @@ fn with_variables(count: u32) -> Server {
 }
 
 /// Makes turns short.
-fn slow(server: &mut Server) {
+pub(super) fn slow(server: &mut Server) {
     server.shard.turns.set_units(100, 100);
     server.now.instant = server.now.instant + Duration::from_micros(10);
 }
 
 /// Sends a request without running a turn.
-fn post<R: Request>(client: &mut Client, server: &mut Server, request: &R) -> u32
+pub(super) fn post<R: Request>(client: &mut Client, server: &mut Server, request: &R) -> u32
 where
     R::Response: Response,
 {
@@ -52,20 +49,20 @@ where
 }
 
 /// A turn of the driver: advances the time and handles what is due.
-fn turn(server: &mut Server, client: &mut Client) {
+pub(super) fn turn(server: &mut Server, client: &mut Client) {
     server.now.instant = server.now.instant + Duration::from_micros(10);
     server.shard.timer(server.now);
     client.push(server);
     client.drain(server);
 }
 
-fn values(numbers: impl IntoIterator<Item = u32>) -> Vec<ReadValueId> {
+pub(super) fn values(numbers: impl IntoIterator<Item = u32>) -> Vec<ReadValueId> {
     let node =
         |number| ReadValueId { node_id: NodeId::numeric(1, number), attribute_id: 13, ..Default::default() };
     numbers.into_iter().map(node).collect()
 }
 
-fn read(client: &mut Client, nodes_to_read: Vec<ReadValueId>) -> ReadRequest {
+pub(super) fn read(client: &mut Client, nodes_to_read: Vec<ReadValueId>) -> ReadRequest {
     ReadRequest {
         request_header: client.header(),
         timestamps_to_return: TimestampsToReturn::BOTH,
@@ -74,7 +71,7 @@ fn read(client: &mut Client, nodes_to_read: Vec<ReadValueId>) -> ReadRequest {
     }
 }
 
-fn write(client: &mut Client, numbers: impl IntoIterator<Item = u32>, value: f64) -> WriteRequest {
+pub(super) fn write(client: &mut Client, numbers: impl IntoIterator<Item = u32>, value: f64) -> WriteRequest {
     let node = |number| WriteValue {
         node_id: NodeId::numeric(1, number),
         attribute_id: 13,
@@ -85,7 +82,7 @@ fn write(client: &mut Client, numbers: impl IntoIterator<Item = u32>, value: f64
     WriteRequest { request_header: client.header(), nodes_to_write }
 }
 
-fn browse(client: &mut Client, id: u32, count: usize) -> BrowseRequest {
+pub(super) fn browse(client: &mut Client, id: u32, count: usize) -> BrowseRequest {
     let what = BrowseDescription { node_id: id.into(), result_mask: 63, ..Default::default() };
     BrowseRequest {
         request_header: client.header(),
@@ -397,225 +394,6 @@ fn nodes_are_added_and_deleted_in_short_turns() {
         }
         assert!((20..100).contains(&turns), "{turns}");
     }
-}
-
-// ---- what may change in between
-
-/// A server with a client whose Read of 600 values and a structure is in progress.
-fn under_way() -> (Server, Client, u32) {
-    let mut server = with_variables(600);
-    let mut client = server.session();
-    slow(&mut server);
-    let request = read(&mut client, values(1..=600));
-    let id = post(&mut client, &mut server, &request);
-    assert!(client.responses.is_empty() && !server.shard.turns.is_idle());
-    (server, client, id)
-}
-
-#[test]
-fn requests_of_a_connection_stay_in_order() {
-    let (mut server, mut client, first) = under_way();
-    let request = write(&mut client, 1..=600, 77.0);
-    let second = post(&mut client, &mut server, &request);
-    let request = read(&mut client, values(1..=600));
-    let third = post(&mut client, &mut server, &request);
-    let mut order = Vec::new();
-    while !server.shard.turns.is_idle() {
-        turn(&mut server, &mut client);
-        let new = client.responses.iter().map(|(id, _)| *id).filter(|id| !order.contains(id));
-        order.extend(new.collect::<Vec<_>>());
-    }
-    assert_eq!(order, [first, second, third]);
-    let before = client.response::<ReadResponse>(first).unwrap().unwrap().results;
-    assert_eq!(before[599].value, Some(Variant::from(600.0)), "it was sent before the Write");
-    assert_eq!(client.response::<WriteResponse>(second).unwrap().unwrap().results, [StatusCode::GOOD; 600]);
-    let after = client.response::<ReadResponse>(third).unwrap().unwrap().results;
-    assert!(after.iter().all(|value| value.value == Some(Variant::from(77.0))));
-}
-
-#[test]
-fn a_client_with_many_requests_is_no_longer_read() {
-    let (mut server, mut client, _) = under_way();
-    let mut asked = 0;
-    while server.shard.wants_read(client.connection) {
-        let request = read(&mut client, values(1..=600));
-        post(&mut client, &mut server, &request);
-        asked += 1;
-        assert!(asked < 100);
-    }
-    // All are answered in the end, and no charge remains.
-    while !server.shard.turns.is_idle() {
-        turn(&mut server, &mut client);
-    }
-    assert_eq!(client.responses.len(), asked + 1);
-    assert_eq!(server.shard.shared().account().used(Category::Requests), 0);
-}
-
-#[test]
-fn postponed_requests_are_charged_and_released() {
-    let mut server = with_variables(1);
-    let mut client = server.session();
-    slow(&mut server);
-    let request = read(&mut client, values(1..=9_000));
-    post(&mut client, &mut server, &request);
-    assert!(server.shard.shared().account().used(Category::Requests) > 100_000);
-    server.shard.closed(client.connection, server.now);
-    assert_eq!(server.shard.shared().account().used(Category::Requests), 0);
-    assert!(server.shard.turns.is_idle());
-    assert_eq!(server.shard.session_count(), 1);
-}
-
-#[test]
-fn a_cancel_ends_running_requests_and_those_queued_behind() {
-    let (mut server, mut client, first) = under_way();
-    let first_handle = client.header().request_handle - 1;
-    let request = write(&mut client, 1..=600, 5.0);
-    let write_handle = request.request_header.request_handle;
-    let second = post(&mut client, &mut server, &request);
-    for (handle, id) in [(first_handle, first), (write_handle, second)] {
-        let cancel = CancelRequest { request_header: client.header(), request_handle: handle };
-        let cancel = post(&mut client, &mut server, &cancel);
-        let cancelled = client.response::<schema::CancelResponse>(cancel).unwrap().unwrap();
-        assert_eq!(cancelled.cancel_count, 1);
-        let fault = client.response::<ReadResponse>(id).unwrap().unwrap_err();
-        assert_eq!(fault, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
-    }
-    while !server.shard.turns.is_idle() {
-        turn(&mut server, &mut client);
-    }
-    assert!(client.responses.is_empty());
-    let value = super::attribute::read(&mut client, &mut server, NodeId::numeric(1, 600), 13);
-    assert_eq!(value.value, Some(Variant::from(600.0)), "the Write was never begun");
-}
-
-#[test]
-fn a_publish_does_not_wait_for_a_long_request() {
-    let mut server = with_variables(600);
-    let mut client = server.session();
-    subscribe(&mut client, &mut server, NodeId::numeric(1, 1));
-    slow(&mut server);
-    let request = read(&mut client, values(1..=600));
-    let id = post(&mut client, &mut server, &request);
-    let request = PublishRequest { request_header: client.header(), ..Default::default() };
-    let publish = post(&mut client, &mut server, &request);
-    server.now.instant = server.now.instant + Duration::from_millis(200);
-    turn(&mut server, &mut client);
-    assert!(client.response::<schema::PublishResponse>(publish).is_some());
-    assert!(client.response::<ReadResponse>(id).is_none());
-}
-
-#[test]
-fn a_session_ends_with_its_requests() {
-    let (mut server, mut client, id) = under_way();
-    let key = server.shard.sessions.iter().next().unwrap().0;
-    server.shard.context(None, server.now).close_session(key, true, None);
-    client.drain(&mut server);
-    assert_eq!(client.response::<ReadResponse>(id).unwrap().unwrap_err(), StatusCode::BAD_SESSION_CLOSED);
-    while !server.shard.turns.is_idle() {
-        turn(&mut server, &mut client);
-    }
-    assert!(client.responses.is_empty());
-}
-
-#[test]
-fn a_close_session_waits_for_earlier_requests() {
-    let (mut server, mut client, id) = under_way();
-    let request = CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
-    let close = post(&mut client, &mut server, &request);
-    assert_eq!(server.shard.session_count(), 1);
-    while !server.shard.turns.is_idle() {
-        turn(&mut server, &mut client);
-    }
-    assert_eq!(client.response::<ReadResponse>(id).unwrap().unwrap().results.len(), 600);
-    client.response::<schema::CloseSessionResponse>(close).unwrap().unwrap();
-    assert_eq!(server.shard.session_count(), 0);
-}
-
-#[test]
-fn a_request_ends_at_its_timeout() {
-    let (mut server, mut client, id) = under_way();
-    let mut request = read(&mut client, values([1]));
-    request.request_header.timeout_hint = 50;
-    let behind = post(&mut client, &mut server, &request);
-    server.now.instant = server.now.instant + Duration::from_secs(11);
-    while !server.shard.turns.is_idle() {
-        turn(&mut server, &mut client);
-    }
-    for id in [id, behind] {
-        assert_eq!(client.response::<ReadResponse>(id).unwrap().unwrap_err(), StatusCode::BAD_TIMEOUT);
-    }
-}
-
-#[test]
-fn changed_permissions_apply_to_remaining_operations() {
-    let (mut server, mut client, id) = under_way();
-    let nobody = Access {
-        role_permissions: Some(vec![(
-            object_ids::WELL_KNOWN_ROLE_OPERATOR.into(),
-            PermissionType::READ | PermissionType::BROWSE,
-        )]),
-        access_restrictions: None,
-    };
-    for number in [1, 600] {
-        server.space.set_access(&NodeId::numeric(1, number), nobody.clone()).unwrap();
-    }
-    while !server.shard.turns.is_idle() {
-        turn(&mut server, &mut client);
-    }
-    let results = client.response::<ReadResponse>(id).unwrap().unwrap().results;
-    assert_eq!(results[0].value, Some(Variant::from(1.0)), "it was read while permitted");
-    assert_eq!(results[599].status(), StatusCode::BAD_NODE_ID_UNKNOWN);
-}
-
-#[test]
-fn nodes_may_be_deleted_while_they_are_browsed() {
-    let mut server = with_variables(600);
-    let mut client = server.session();
-    slow(&mut server);
-    let request = browse(&mut client, object_ids::OBJECTS_FOLDER, 2);
-    let id = post(&mut client, &mut server, &request);
-    for number in 300..=600 {
-        server.space.delete_node(&NodeId::numeric(1, number)).unwrap();
-    }
-    while !server.shard.turns.is_idle() {
-        turn(&mut server, &mut client);
-    }
-    let results = client.response::<BrowseResponse>(id).unwrap().unwrap().results;
-    assert!(results.iter().all(|result| result.status_code == StatusCode::GOOD));
-    let names = |at: usize| results[at].references.iter().filter(|to| to.browse_name.name.as_str() == "v299");
-    assert_eq!((names(0).count(), names(1).count()), (1, 1));
-    assert!(results[1].references.iter().all(|to| to.browse_name.name.as_str() != "v600"));
-}
-
-#[test]
-fn a_subscription_may_end_while_items_are_created() {
-    let mut server = with_variables(600);
-    let mut client = server.session();
-    let subscription_id = subscribe(&mut client, &mut server, NodeId::numeric(1, 1));
-    slow(&mut server);
-    let item = |number| MonitoredItemCreateRequest {
-        item_to_monitor: values([number]).remove(0),
-        monitoring_mode: MonitoringMode::REPORTING,
-        ..Default::default()
-    };
-    let request = CreateMonitoredItemsRequest {
-        request_header: client.header(),
-        subscription_id,
-        timestamps_to_return: TimestampsToReturn::BOTH,
-        items_to_create: (1..=600).map(item).collect(),
-    };
-    let id = post(&mut client, &mut server, &request);
-    assert!(server.shard.context(None, server.now).engine.item_count() > 1);
-    let key = server.shard.sessions.iter().next().unwrap().0;
-    {
-        let cx = &mut server.shard.context(None, server.now);
-        let place = cx.engine.find(key.into(), subscription_id).unwrap();
-        cx.engine.delete_subscription(place, &mut cx.outbox);
-    }
-    turn(&mut server, &mut client);
-    let fault = client.response::<schema::CreateMonitoredItemsResponse>(id).unwrap().unwrap_err();
-    assert_eq!(fault, StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
-    assert_eq!(server.shard.context(None, server.now).engine.item_count(), 0);
 }
 
 /// A source that answers on another thread.

@@ -191,7 +191,7 @@ Example:
     [[tag]]
     source = \"machine\"
     name = \"Load\"
-    address = \"sine\"             # or \"random\"; without it, the value counts";
+    address = \"sine\"             # or \"random\"; without it, the value counts up";
 
 pub(crate) const BACKUP: &str = "\
 Example:

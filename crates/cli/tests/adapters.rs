@@ -111,6 +111,14 @@ fn adapters_set_values_are_accounted_for_restarted_and_end_with_the_server() {
     }
 }
 
+/// Their values do not fit in one line of the protocol.
+#[test]
+fn an_adapter_of_many_tags_is_ready_when_each_has_a_value() {
+    let server = serve(&["--adapters", "1:30000:200"]);
+    let nodes = [1, 1_000, 30_000].map(|value| tag(1, value));
+    assert!(read(server.url(), &nodes).is_some(), "{:?}", adapters(&server));
+}
+
 #[test]
 fn adapters_end_if_the_server_is_killed() {
     let server = serve(&["--adapters", "1:1:20"]);

@@ -19,6 +19,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 const INTERVAL_MS: f64 = 1e3;
 /// Longest interval: a day.
 const INTERVAL_MAX_MS: f64 = 86_400_000.0;
+/// Readings in a line, so that it is shorter than the 1 MiB that the gateway reads.
+const READINGS_PER_LINE: usize = 1_000;
 /// The kernel keeps this many bytes of the name of a process.
 const NAME_LEN_MAX: usize = 15;
 /// Updates per period of a sine.
@@ -182,12 +184,16 @@ fn listen(shared: &Shared, from: impl Read) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     while matches!(from.by_ref().take(LINE_LEN_MAX).read_until(b'\n', &mut line), Ok(1..)) {
-        let taken = shared.state().take(line.trim_ascii());
+        let mut state = shared.state();
+        let taken = state.take(line.trim_ascii());
+        if let Ok(Some(source)) = &taken {
+            // Under the lock: the process has its name before the first value.
+            rename(source);
+        }
+        drop(state);
         shared.changed.notify_all();
-        match taken {
-            Ok(Some(source)) => rename(&source),
-            Ok(None) => {}
-            Err(problem) => tell!("{problem}"),
+        if let Err(problem) = taken {
+            tell!("{problem}");
         }
         line.clear();
     }
@@ -204,17 +210,16 @@ fn rename(source: &str) {
     }
 }
 
-/// Writes readings as one line. False if nobody reads it.
+/// Writes readings. False if the gateway does not read them any more.
 fn write(out: &mut impl Write, line: &mut Vec<u8>, readings: &[Reading]) -> bool {
-    if readings.is_empty() {
-        return true;
-    }
-    line.clear();
-    if serde_json::to_writer(&mut *line, readings).is_err() {
-        return true;
-    }
-    line.push(b'\n');
-    out.write_all(line).and_then(|()| out.flush()).is_ok()
+    readings.chunks(READINGS_PER_LINE).all(|readings| {
+        line.clear();
+        if serde_json::to_writer(&mut *line, readings).is_err() {
+            return true;
+        }
+        line.push(b'\n');
+        out.write_all(line).and_then(|()| out.flush()).is_ok()
+    })
 }
 
 /// Makes values until standard input or output is closed.
@@ -288,6 +293,25 @@ mod tests {
         let another = written(&state.update(1.6));
         assert_ne!(line[2]["value"], another[2]["value"], "{another}");
         assert_eq!(line[3], json!({"id": 3, "status": "bad", "time": 1.5}));
+    }
+
+    /// The gateway ends a program that writes a line of more than 1 MiB.
+    #[test]
+    fn readings_of_many_tags_are_several_lines() {
+        let tag =
+            |id: usize| format!("{{\"id\":{id},\"address\":\"random\",\"type\":\"Double\",\"array\":true}}");
+        let tags: Vec<String> = (0..100_000).map(tag).collect();
+        let mut state = State::default();
+        let start =
+            format!("{{\"type\":\"start\",\"version\":1,\"source\":\"s\",\"tags\":[{}]}}", tags.join(","));
+        state.take(start.as_bytes()).unwrap();
+        let mut out = Vec::new();
+        assert!(write(&mut out, &mut Vec::new(), &state.update(1_767_268_800.123)));
+        let lines: Vec<&[u8]> = out.split_inclusive(|byte| *byte == b'\n').collect();
+        assert!(lines.iter().all(|line| line.len() < 1 << 20));
+        let lines = lines.iter().map(|line| serde_json::from_slice::<Vec<Value>>(line).unwrap());
+        let ids: Vec<u64> = lines.flatten().map(|reading| reading["id"].as_u64().unwrap()).collect();
+        assert!(ids.into_iter().eq(0..100_000));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use std::time::Duration;
 use taktwerk_load::adapters::Adapters;
 
-/// Timeout for the first value of each adapter.
+/// Timeout for the first values of each adapter.
 pub(super) const READY_WITHIN: Duration = Duration::from_secs(20);
 
 /// The configuration, as text.

@@ -111,20 +111,24 @@ mod imp {
             self.0.as_ref().map(Gateway::destinations).unwrap_or_default()
         }
 
-        /// Waits until every source has values.
+        /// Waits until every tag has a value. The programs write the first values of all tags before further ones, and no rate limit
+        /// applies to so many.
         pub(crate) fn wait_for_values(&self, interrupt: &Interrupt) -> Result<(), Failure> {
             let Some(gateway) = &self.0 else { return Ok(()) };
             let sources = gateway.sources();
             let begun = Instant::now();
             while !interrupt.asked() {
-                let missing = sources.views().into_iter().find(|view| view.statistics.values == 0);
-                let Some(missing) = missing else { return Ok(()) };
+                let mut views = sources.views().into_iter();
+                let Some(missing) = views.find(|view| view.statistics.values < view.tags as u64) else {
+                    return Ok(());
+                };
                 if begun.elapsed() > adapters::READY_WITHIN {
-                    let reason = missing.statistics.last_error.unwrap_or_else(|| "it is silent".to_owned());
+                    let (written, within) = (missing.statistics.values, adapters::READY_WITHIN.as_secs());
+                    let reason = missing.statistics.last_error;
+                    let reason = reason.map_or_else(|| ", and no error".to_owned(), |it| format!(": {it}"));
                     return Err(Failure::Environment(format!(
-                        "{} has written no value within {} s: {reason}",
-                        missing.name,
-                        adapters::READY_WITHIN.as_secs()
+                        "{} has written {written} of {} values within {within} s{reason}",
+                        missing.name, missing.tags
                     )));
                 }
                 std::thread::sleep(Duration::from_millis(10));

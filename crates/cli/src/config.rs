@@ -316,7 +316,7 @@ fn apply(path: &Path, output: Output) -> Result<(), Failure> {
     if let Some(problem) = &outcome.problem {
         let what = match outcome.applied.as_slice() {
             [] => "the server stays as it was".to_owned(),
-            applied => format!("the server has taken over only {}", applied.join(", ")),
+            applied => format!("the server applied only {}", applied.join(", ")),
         };
         return Err(Failure::Usage(format!("{what}: {problem}")));
     }
@@ -325,7 +325,7 @@ fn apply(path: &Path, output: Output) -> Result<(), Failure> {
     }
     output.text(&match outcome.applied.as_slice() {
         [] => "no setting that a running server can apply has changed".to_owned(),
-        applied => format!("taken over: {}", applied.join(", ")),
+        applied => format!("applied: {}", applied.join(", ")),
     })?;
     if !outcome.waiting.is_empty() {
         output.text(&format!("waiting for a restart: {}", outcome.waiting.join(", ")))?;

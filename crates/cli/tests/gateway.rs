@@ -253,7 +253,7 @@ fn sources_and_tags_are_applied_while_the_server_runs() {
     configure(&format!("{access}{source}"));
     let applied = apply();
     assert!(
-        text(&applied.stdout).contains("taken over: namespace, source, tag"),
+        text(&applied.stdout).contains("applied: namespace, source, tag"),
         "{}{}",
         text(&applied.stdout),
         text(&applied.stderr)
@@ -262,7 +262,7 @@ fn sources_and_tags_are_applied_while_the_server_runs() {
     // Only the table has changed.
     table("A,constant,5,\nB,constant,7,°C\n");
     let applied = apply();
-    assert!(text(&applied.stdout).contains("taken over: source, tag"), "{}", text(&applied.stdout));
+    assert!(text(&applied.stdout).contains("applied: source, tag"), "{}", text(&applied.stdout));
     until("B", "7.0");
     until("A", "5.0");
     let same = apply();

@@ -168,7 +168,7 @@ fn namespaces_have_the_same_indexes_after_a_restart() {
         Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(["config", "apply", &config]).run(LIMIT).unwrap();
     let said = [apply.stdout, apply.stderr].concat();
     let said = String::from_utf8_lossy(&said);
-    assert!(said.contains("taken over: alarms.alarm"), "{said} {before} {index}");
+    assert!(said.contains("applied: alarms.alarm"), "{said} {before} {index}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn permissions_change_at_once_and_other_settings_need_a_restart() {
     assert!(reads(&url), "not requested yet");
     let (code, text) = apply(&file);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("taken over: namespace\n"), "{text}");
+    assert!(text.contains("applied: namespace\n"), "{text}");
     assert!(text.contains("waiting for a restart: limits.sessions\n"), "{text}");
     assert!(!reads(&url));
     // Settings that need a restart are reported until they are reverted.
@@ -99,17 +99,18 @@ fn a_signal_does_not_apply_destinations_with_missing_nodes() {
         )
     };
     let installation = Installation::new();
-    let server = installation.serve(&[]);
-    let url = server.url().to_owned();
-    let reload = || Command::new("kill").args(["-HUP", &server.pid().to_string()]).status().unwrap();
-    installation.write(&destination("nsu=urn:taktwerk:demo-plant;s=Plant/Moode"));
-    assert!(reload().success());
-    // Many times as long as a reload takes.
-    std::thread::sleep(Duration::from_secs(2));
-    assert!(reads(&url), "a file with a mistake was applied");
-    installation.write(&destination("nsu=urn:taktwerk:demo-plant;s=Plant/Mode"));
-    assert!(reload().success());
-    until("the corrected file", || !reads(&url));
+    let service = Service::start(&installation);
+    let ready = service.hear("READY=1");
+    let url = ready.lines().find_map(|line| line.strip_prefix("STATUS=serving ")).unwrap().to_owned();
+    for (node, said, is_applied) in
+        [("Plant/Moode", "stays as it was", false), ("Plant/Mode", "was read again", true)]
+    {
+        installation.write(&destination(&format!("nsu=urn:taktwerk:demo-plant;s={node}")));
+        service.send("-HUP");
+        let told = service.hear("READY=1");
+        assert!(told.contains(said), "{told}");
+        assert_eq!(reads(&url), !is_applied, "{node}");
+    }
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn nodesets_are_replaced_while_clients_are_connected() {
     // One stays, one changes, one is new.
     std::fs::write(&line, nodeset(&[(1, 1.0), (2, 2.5), (3, 3.0)])).unwrap();
     let (code, text) = apply(&file);
-    assert_eq!((code, text.contains("taken over: server.nodesets")), (0, true), "{text}");
+    assert_eq!((code, text.contains("applied: server.nodesets")), (0, true), "{text}");
     assert!(value(1).contains("7.5"), "a value that was written stays: {}", value(1));
     assert!(value(2).contains("2.5") && value(3).contains('3'), "{} {}", value(2), value(3));
     // A file with a mistake changes nothing.
@@ -162,7 +163,7 @@ fn nodesets_are_replaced_while_clients_are_connected() {
     // Without the setting, the nodes are removed.
     std::fs::write(&file, NODESETS.replace("\"line.xml\"", "")).unwrap();
     let (code, text) = apply(&file);
-    assert_eq!((code, text.contains("taken over: server.nodesets")), (0, true), "{text}");
+    assert_eq!((code, text.contains("applied: server.nodesets")), (0, true), "{text}");
     assert!(value(1).contains("BadNodeIdUnknown"), "{}", value(1));
 }
 
@@ -194,7 +195,7 @@ fn pubsub_follows_a_changed_nodeset() {
     until("the first value is received", || value(2).contains("1.5"));
     std::fs::write(&line, nodeset(&[(1, 2.5), (2, 0.25)])).unwrap();
     let (code, text) = apply(&file);
-    assert_eq!((code, text.contains("taken over: server.nodesets")), (0, true), "{text}");
+    assert_eq!((code, text.contains("applied: server.nodesets")), (0, true), "{text}");
     until("the value of the new Variable is sent, and written into the new target", || {
         value(2).contains("2.5")
     });
@@ -245,7 +246,7 @@ fn recording_and_alarms_follow_a_changed_nodeset() {
     // One variable stays, one changes, one is new.
     std::fs::write(&line, folder_of(&[(1, 1.0), (2, 95.5), (3, 3.0)])).unwrap();
     let (code, text) = apply(&file);
-    assert_eq!((code, text.contains("taken over: server.nodesets")), (0, true), "{text}");
+    assert_eq!((code, text.contains("applied: server.nodesets")), (0, true), "{text}");
     assert!(
         is_active("true") && shows("AckedState/Id", "true") && shows("Comment", "seen"),
         "its state is kept"
@@ -313,35 +314,52 @@ fn a_directory_of_nodesets_is_watched() {
 }
 
 /// A server and its service manager.
-struct Service(Child);
+struct Service {
+    server: Child,
+    manager: UnixDatagram,
+}
+
+impl Service {
+    fn start(installation: &Installation) -> Self {
+        let socket = installation.folder.path().join("notify");
+        let manager = UnixDatagram::bind(&socket).unwrap();
+        manager.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+        command.args(["serve", "--config"]).arg(installation.file()).env("NOTIFY_SOCKET", &socket);
+        command.env("WATCHDOG_USEC", "20000000").stdout(Stdio::null()).stderr(Stdio::null());
+        Self { server: command.spawn().unwrap(), manager }
+    }
+
+    /// Waits for a message that has a line with this beginning.
+    fn hear(&self, word: &str) -> String {
+        let mut buffer = [0; 4096];
+        loop {
+            let length = self.manager.recv(&mut buffer).unwrap();
+            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            if text.lines().any(|line| line.starts_with(word)) {
+                return text;
+            }
+        }
+    }
+
+    fn send(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.server.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+}
 
 impl Drop for Service {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.server.kill();
+        let _ = self.server.wait();
     }
 }
 
 #[test]
 fn the_service_manager_is_notified_of_all_states() {
     let installation = Installation::new();
-    let socket = installation.folder.path().join("notify");
-    let manager = UnixDatagram::bind(&socket).unwrap();
-    manager.set_read_timeout(Some(LIMIT)).unwrap();
-    let hear = |word: &str| {
-        let mut buffer = [0; 4096];
-        loop {
-            let length = manager.recv(&mut buffer).unwrap();
-            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
-            if text.lines().any(|line| line.starts_with(word)) {
-                return text;
-            }
-        }
-    };
-    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
-    command.args(["serve", "--config"]).arg(installation.file()).env("NOTIFY_SOCKET", &socket);
-    command.env("WATCHDOG_USEC", "20000000").stdout(Stdio::null()).stderr(Stdio::null());
-    let service = Service(command.spawn().unwrap());
+    let service = Service::start(&installation);
+    let hear = |word: &str| service.hear(word);
     assert!(hear("READY=1").contains("STATUS=serving opc.tcp://"));
     hear("WATCHDOG=1");
     installation.write(&format!("{CLOSED}[limits]\nsessions = 7\n"));
@@ -349,11 +367,9 @@ fn the_service_manager_is_notified_of_all_states() {
     assert!(hear("RELOADING=1").contains("MONOTONIC_USEC="));
     assert!(hear("READY=1").contains("waiting for a restart: limits.sessions"));
     installation.write("[nonsense]\n");
-    let hangup = Command::new("kill").args(["-HUP", &service.0.id().to_string()]).status().unwrap();
-    assert!(hangup.success());
+    service.send("-HUP");
     assert!(hear("READY=1").contains("the configuration stays as it was"));
-    let end = Command::new("kill").arg(service.0.id().to_string()).status().unwrap();
-    assert!(end.success());
+    service.send("-TERM");
     hear("STOPPING=1");
 }
 
@@ -372,11 +388,11 @@ fn destinations_are_applied_and_unused_queues_are_named() {
     let server = installation.serve(&[]);
     installation.write(&archive("values"));
     let (code, text) = apply(&file);
-    assert_eq!((code, text.as_str()), (0, "taken over: destination\n"));
+    assert_eq!((code, text.as_str()), (0, "applied: destination\n"));
     let folder = installation.folder.path().join("values");
     until("values are written", || std::fs::read_dir(&folder).is_ok_and(|entries| entries.count() > 0));
     installation.write(&archive("elsewhere"));
-    assert_eq!(apply(&file), (0, "taken over: destination\n".to_owned()));
+    assert_eq!(apply(&file), (0, "applied: destination\n".to_owned()));
     let folder = installation.folder.path().join("elsewhere");
     until("values are written", || std::fs::read_dir(&folder).is_ok_and(|entries| entries.count() > 0));
     installation.write(TAG);

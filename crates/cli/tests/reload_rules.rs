@@ -129,7 +129,7 @@ fn changed_alarms_keep_what_operators_did_and_others_are_not_touched() {
     let mut client = runtime.block_on(watching(&url));
     // One changes, one is new.
     let text = format!("{}{second}{}", alarm(1, "high = 70.0\nseverity = 600"), alarm(3, "high = 80.0"));
-    assert_eq!(line.apply(&text), (0, "taken over: alarms.alarm\n".to_owned()));
+    assert_eq!(line.apply(&text), (0, "applied: alarms.alarm\n".to_owned()));
     let mut events = runtime.block_on(next(&mut client, 2));
     events.sort();
     assert_eq!(events, ["Line/V1 true true true 70", "Line/V3 true false true 80"]);
@@ -194,10 +194,10 @@ fn recording_rules_change_under_load_without_gaps_in_others() {
     };
     for round in 0..3 {
         for (more, changed) in [
-            (rule(2, ""), "taken over: history.record\n"),
-            (rule(2, "deadband = 10.0\n"), "taken over: history.record\n"),
+            (rule(2, ""), "applied: history.record\n"),
+            (rule(2, "deadband = 10.0\n"), "applied: history.record\n"),
             (rule(2, "deadband = 10.0\n"), "no setting that a running server can apply has changed\n"),
-            (String::new(), "taken over: history.record\n"),
+            (String::new(), "applied: history.record\n"),
         ] {
             let (code, text) = line.apply(&format!("{kept}{more}{}", alarm(3, "high = 80.0")));
             assert_eq!((code, text.as_str()), (0, changed), "{round} {more}");
@@ -244,7 +244,7 @@ fn without_a_store_recording_waits_for_a_restart() {
         (0, true),
         "{text}"
     );
-    assert!(!text.contains("taken over"), "{text}");
+    assert!(!text.contains("applied"), "{text}");
     drop(server);
     let server = installation.serve(&[]);
     until("it is recorded", || run(&["history", server.url(), plant, "--from", "-1h", "--csv"]).0 == 0);
@@ -265,4 +265,36 @@ fn rules_can_name_nodes_of_a_nodeset_that_changes_with_them() {
     let (code, text) = line.apply("");
     assert!(code == 0 && text.contains("alarms.alarm"), "{text}");
     assert!(!line.alarms().contains("V7"));
+}
+
+/// Clients add nodes that only the running server knows, so a mistake of an alarm on them is found late.
+#[test]
+fn a_reload_that_fails_late_tells_what_was_applied_and_can_be_taken_back() {
+    let web = |address: &str| format!("[web]\nbind = \"{address}\"\n[node_management]\nenabled = true\n");
+    let free = || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().to_string()
+    };
+    let (before, after) = (free(), free());
+    let line = Line::start(&web(&before));
+    // The alarm would have the NodeId of the second one.
+    for name in ["Added", "Added/LevelAlarm"] {
+        let id = format!("ns=1;s={name}");
+        let (code, text) = run(&["node", "add", line.server.url(), "/Objects", name, "1.5", "--id", &id]);
+        assert_eq!(code, 0, "{text}");
+    }
+    let late = "[[alarms.alarm]]\nvariable = \"ns=1;s=Added\"\nhigh = 80.0\n";
+    let recorded = "[[history.record]]\nbelow = \"nsu=urn:line;i=1\"\n";
+    let (code, text) = line.apply(&format!("{}{}{late}{recorded}", web(&after), alarm(3, "high = 80.0")));
+    let told = if cfg!(feature = "web") { "web.bind, history.record" } else { "history.record" };
+    let told = format!("the server applied only {told}, alarms.alarm: ");
+    assert!(code == 2 && text.contains(&told) && text.contains("exists already"), "{code} {text}");
+    let listens = |address: &str| std::net::TcpStream::connect(address).is_ok();
+    line.until_shown(3, "ActiveState/Id", "true");
+    let (code, text) = line.apply(&web(&before));
+    assert!(code == 0 && text.contains("history.record") && text.contains("alarms.alarm"), "{code} {text}");
+    assert!(!line.alarms().contains("V3"));
+    if cfg!(feature = "web") {
+        assert!(text.contains("web.bind") && listens(&before) && !listens(&after), "{text}");
+    }
 }

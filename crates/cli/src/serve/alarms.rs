@@ -94,12 +94,12 @@ fn define_one(
     Ok(Some(spec))
 }
 
-/// Replaces alarms by others. Equal ones are not touched. Returns whether there was a change.
+/// Replaces alarms by others. Equal ones are not touched. Returns whether there was a change, also before an error.
 pub(super) fn change(
     references: &References<'_>,
     present: &mut Vec<Defined>,
     wanted: Vec<Defined>,
-) -> Result<bool, Failure> {
+) -> (bool, Result<(), Failure>) {
     let conditions = Conditions::of(references.space());
     let mut has_changed = false;
     present.retain(|old| {
@@ -116,7 +116,9 @@ pub(super) fn change(
             Some(_) => conditions.redefine(new.spec.clone()),
             None => conditions.add(new.spec.clone()),
         };
-        changed.map_err(|error| Defined::wrong(&new.section, references, &error.to_string()))?;
+        if let Err(error) = changed {
+            return (has_changed, Err(Defined::wrong(&new.section, references, &error.to_string())));
+        }
         match known {
             Some(old) => {
                 has_changed |= old.spec != new.spec;
@@ -128,7 +130,7 @@ pub(super) fn change(
             }
         }
     }
-    Ok(has_changed)
+    (has_changed, Ok(()))
 }
 
 /// Adds the groups and metrics of a configuration. `alarms` are those that were added.

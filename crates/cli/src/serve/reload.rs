@@ -54,6 +54,8 @@ pub(super) struct Reload {
     path: PathBuf,
     /// The file of the start, to find settings that need a restart.
     started: ConfigFile,
+    /// The file whose `[web]` is applied: a newer one than the server's if a later step has failed.
+    web: ConfigFile,
     hangup: Arc<AtomicBool>,
     requests: Option<Control>,
     /// Set with --watch.
@@ -138,6 +140,7 @@ impl Reload {
         Ok(Self {
             path: path.to_owned(),
             started: configured.file().clone(),
+            web: configured.file().clone(),
             hangup,
             requests,
             seen,
@@ -203,7 +206,9 @@ impl Reload {
         let newer = crate::config_file::load(&self.path)?;
         super::check_files(&newer)?;
         let sources = gateway.look(&newer, running)?;
-        let changes = configured.file().changes(&newer);
+        let mut changes = configured.file().changes(&newer);
+        changes.retain(|setting| !is_web(setting));
+        changes.extend(self.web.changes(&newer).into_iter().filter(|setting| is_web(setting)));
         let (mut applied, _) = split(changes);
         let has_store = running.space().history_store().is_some();
         applied.retain(|setting| setting != RECORD || has_store);
@@ -258,10 +263,10 @@ impl Reload {
                 outcome.applied.push(section.to_owned());
             }
         };
-        let is_web = |setting: &str| setting.starts_with("web");
         #[cfg(feature = "web")]
         if applied.iter().any(|setting| is_web(setting)) {
             dashboard.replace(configured.web_of(newer)?, running)?;
+            self.web = newer.clone();
             applied.iter().filter(|setting| is_web(setting)).for_each(|setting| note(setting));
         }
         if let Some(prepared) = nodesets {
@@ -292,8 +297,7 @@ impl Reload {
         }
         // Recorded variables and alarms follow nodes that were deleted and added again.
         super::history::warn_of_missing(newer, running.space());
-        let rules = self.rules.change(newer, &References::new(newer, running.space()))?;
-        rules.iter().for_each(|section| note(section));
+        self.rules.change(newer, &References::new(newer, running.space()), note)?;
         let is_authorization = |setting: &String| {
             let elsewhere = is_web(setting) || FIELD.contains(&setting.as_str());
             !elsewhere && ![NODESETS, RECORD, ALARM].contains(&setting.as_str())
@@ -324,6 +328,10 @@ struct Step {
     sources: Newer,
 }
 
+fn is_web(setting: &str) -> bool {
+    setting.starts_with("web.")
+}
+
 /// Splits changes into those that a running server applies, and others.
 fn split(changes: Vec<String>) -> (Vec<String>, Vec<String>) {
     let is_live =
@@ -339,8 +347,8 @@ fn say(outcome: &Outcome) -> String {
             return format!("the configuration stays as it was: {problem}");
         }
         let applied = outcome.applied.join(", ");
-        tracing::error!(problem, applied, "only a part of the configuration was taken over");
-        return format!("only a part of the configuration was taken over ({applied}): {problem}");
+        tracing::error!(problem, applied, "only a part of the configuration was applied");
+        return format!("only a part of the configuration was applied ({applied}): {problem}");
     }
     tracing::info!(applied = outcome.applied.join(", "), "the configuration was read again");
     if outcome.waiting.is_empty() {

@@ -29,18 +29,19 @@ impl Rules {
     ) -> Result<Self, Failure> {
         let mut rules = Self::default();
         history::record_events(file, server)?;
-        rules.change(file, references)?;
+        rules.change(file, references, |_| {})?;
         alarms::add_groups(file, server, references, &rules.alarms)?;
         Ok(rules)
     }
 
-    /// Applies a changed configuration, and returns the sections that have changed. What is equal in both is not
-    /// touched. A reference to a missing node changes nothing.
+    /// Applies a changed configuration. `note` gets the sections that have changed, also before an error. What is equal in
+    /// both is not touched. A reference to a missing node changes nothing.
     pub(super) fn change(
         &mut self,
         file: &ConfigFile,
         references: &References<'_>,
-    ) -> Result<Vec<&'static str>, Failure> {
+        mut note: impl FnMut(&'static str),
+    ) -> Result<(), Failure> {
         let space = references.space();
         let recorded = if space.history_store().is_some() || references.is_check() {
             history::define(file, references, &self.recorded)?
@@ -49,14 +50,14 @@ impl Rules {
             Vec::new()
         };
         let defined = alarms::define(file, references, &self.alarms)?;
-        let mut changed = Vec::new();
         if history::change(space, &self.recorded, &recorded)? {
-            changed.push(RECORD);
+            note(RECORD);
         }
         self.recorded = recorded;
-        if alarms::change(references, &mut self.alarms, defined)? {
-            changed.push(ALARM);
+        let (has_changed, done) = alarms::change(references, &mut self.alarms, defined);
+        if has_changed {
+            note(ALARM);
         }
-        Ok(changed)
+        done
     }
 }

@@ -464,10 +464,7 @@ impl Destinations {
     /// Writes collected values to the queues, for a process that ends while the [`Gateway`] cannot be dropped. Blocks.
     pub fn flush(&self) {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        for destination in all {
-            let rest = destination.flush();
-            destination.lose(&rest);
-        }
+        all.iter().for_each(Destination::write);
     }
 }
 

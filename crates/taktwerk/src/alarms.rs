@@ -13,7 +13,7 @@ pub use taktwerk_server::space::{AlarmError, ConditionReport};
 use core::time::Duration;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use taktwerk_files::{FileLock, PRIVATE, read_bytes, replace};
 use taktwerk_net::clock;
@@ -123,11 +123,19 @@ impl Conditions {
 /// A file with the states of all conditions. The states are written once more on drop.
 #[derive(Debug)]
 pub(crate) struct AlarmFile {
-    space: Arc<AddressSpace>,
+    saver: Arc<AlarmSaver>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Writes the states to the file.
+#[derive(Debug)]
+pub(crate) struct AlarmSaver {
+    space: Arc<AddressSpace>,
     /// Released after the last write.
     lock: FileLock,
+    /// So that an older state does not replace a newer one.
+    saving: Mutex<()>,
 }
 
 impl AlarmFile {
@@ -158,22 +166,28 @@ impl AlarmFile {
             Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
         }
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let (asked, place, saved) = (Arc::clone(&stop), path.to_owned(), Arc::clone(space));
+        let saver = Arc::new(AlarmSaver { space: Arc::clone(space), lock, saving: Mutex::default() });
+        let (asked, saved) = (Arc::clone(&stop), Arc::clone(&saver));
         let thread = thread::Builder::new().name("taktwerk-alarm-file".to_owned()).spawn(move || {
-            let mut last = saved.alarms_or_new().changes();
+            let mut last = saved.space.alarms_or_new().changes();
             loop {
                 let flag = asked.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let waited = asked.1.wait_timeout_while(flag, SAVE_EVERY, |stop| !*stop);
                 if *waited.unwrap_or_else(PoisonError::into_inner).0 {
                     return;
                 }
-                let changes = saved.alarms_or_new().changes();
-                if changes != last && save(&place, &saved) {
+                let changes = saved.space.alarms_or_new().changes();
+                if changes != last && saved.save() {
                     last = changes;
                 }
             }
         })?;
-        Ok(Self { space: Arc::clone(space), stop, thread: Some(thread), lock })
+        Ok(Self { saver, stop, thread: Some(thread) })
+    }
+
+    /// For a process that ends while this cannot be dropped. Weak, because the last owner releases the file.
+    pub(crate) fn saver(&self) -> Weak<AlarmSaver> {
+        Arc::downgrade(&self.saver)
     }
 }
 
@@ -185,26 +199,30 @@ impl Drop for AlarmFile {
             // A panic of the thread has been reported already.
             let _ = thread.join();
         }
-        save(self.lock.path(), &self.space);
+        self.saver.save();
     }
 }
 
-/// Writes a temporary file and renames it, so that there is always a complete one. Returns whether it succeeded.
-fn save(path: &Path, space: &AddressSpace) -> bool {
-    let bytes = space.save_alarms();
-    if bytes.is_empty() {
-        return true;
-    }
-    let written = if bytes.len() as u64 > FILE_LEN_MAX {
-        Err(io::Error::other("there are more alarm states than can be restored"))
-    } else {
-        replace(path, &bytes, PRIVATE)
-    };
-    match written {
-        Ok(()) => true,
-        Err(error) => {
-            tracing::error!(%error, file = %path.display(), "cannot save the alarm states; retrying");
-            false
+impl AlarmSaver {
+    /// Writes a temporary file and renames it, so that there is always a complete one. Returns whether it succeeded.
+    pub(crate) fn save(&self) -> bool {
+        let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.space.save_alarms();
+        if bytes.is_empty() {
+            return true;
+        }
+        let path = self.lock.path();
+        let written = if bytes.len() as u64 > FILE_LEN_MAX {
+            Err(io::Error::other("there are more alarm states than can be restored"))
+        } else {
+            replace(path, &bytes, PRIVATE)
+        };
+        match written {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::error!(%error, file = %path.display(), "cannot save the alarm states; retrying");
+                false
+            }
         }
     }
 }

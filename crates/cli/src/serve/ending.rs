@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use signal_hook::low_level;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use taktwerk::history::RecorderCounters;
@@ -17,7 +17,7 @@ use taktwerk::server::Stopper;
 const HANG_MAX: Duration = Duration::from_secs(5);
 /// How often the thread looks whether the server is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long the queues of destinations may take for what was not written to them yet.
+/// How long it may take to write the queues of destinations and the states of alarms for the last time.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 /// As for other failures of the environment.
 const EXIT_CODE_LOST: i32 = 6;
@@ -77,21 +77,29 @@ impl Ending {
 /// Stops the server and ends the process.
 fn stop(stopper: &Stopper, recorder: Option<&RecorderCounters>, queues: gateway::Queues) {
     tracing::error!(
-        "the server is told to end, but a change of its configuration, or a source or destination, does not end. The server stops \
-         without it"
+        "a configuration change, a source or a destination does not end. The server stops without waiting for it"
     );
     supervisor::stopping();
-    let (written, is_written) = std::sync::mpsc::channel();
+    let (stopping, is_stopped) = mpsc::channel::<()>();
+    let (written, is_written) = mpsc::channel();
+    let last = stopper.clone();
     // The disk may be what hangs.
     let write = move || {
         queues.flush();
-        // If nobody waits any more, the process is about to end.
+        // Sources and clients go on until the server has stopped. Then this fails, because `stopping` is dropped.
+        let _ = is_stopped.recv();
+        queues.flush();
+        last.save_alarms();
+        // This fails if the time is over. The process is about to end then.
         let _ = written.send(());
     };
     let writing = thread::Builder::new().name("queues".to_owned()).spawn(write);
     stopper.stop(GRACE);
+    drop(stopping);
     if writing.is_ok() && is_written.recv_timeout(FLUSH_MAX).is_err() {
-        tracing::error!("the last values for destinations cannot be written to their queues, and are lost");
+        tracing::error!(
+            "cannot write the last values for destinations to their queues, or the states of alarms: they are lost"
+        );
     }
     match recorder.and_then(|recorder| history::unstored(recorder.lost_at_stop(), recorder)) {
         Some(lost) => {

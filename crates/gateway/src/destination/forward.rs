@@ -107,8 +107,13 @@ impl Destination {
     /// Writes collected values to the queue for the last time. Blocks. Returns those that cannot be written.
     #[must_use]
     pub fn flush(&self) -> Vec<Block> {
-        self.append(self.0.tap.take());
+        self.write();
         self.0.tap.take()
+    }
+
+    /// Writes collected values to the queue. Blocks.
+    pub(crate) fn write(&self) {
+        self.append(self.0.tap.take());
     }
 
     /// Takes over values that this destination could not write with its earlier settings. Call it before [`Self::store`].

@@ -97,7 +97,9 @@ impl RunningServer {
     /// A handle that stops the server from any thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper::new(self.inner.stopper(), self.recorder.as_ref().map(|it| Arc::clone(it.recording())))
+        let recording = self.recorder.as_ref().map(|it| Arc::clone(it.recording()));
+        let alarms = self.alarm_file.as_ref().map(AlarmFile::saver).unwrap_or_default();
+        Stopper::new(self.inner.stopper(), recording, alarms)
     }
 
     /// Call this when the provider's certificates have changed: it updates the alarm CertificateExpired.

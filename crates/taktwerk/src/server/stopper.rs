@@ -1,8 +1,9 @@
 //! Stopping a server from other threads.
 
+use crate::alarms::AlarmSaver;
 use crate::history::Recording;
 use core::time::Duration;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::sleep;
 use std::time::Instant;
 
@@ -15,11 +16,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 pub struct Stopper {
     inner: taktwerk_net::Stopper,
     recording: Option<Arc<Recording>>,
+    alarms: Weak<AlarmSaver>,
 }
 
 impl Stopper {
-    pub(super) const fn new(inner: taktwerk_net::Stopper, recording: Option<Arc<Recording>>) -> Self {
-        Self { inner, recording }
+    pub(super) const fn new(
+        inner: taktwerk_net::Stopper,
+        recording: Option<Arc<Recording>>,
+        alarms: Weak<AlarmSaver>,
+    ) -> Self {
+        Self { inner, recording, alarms }
     }
 
     /// Stops listening and ends all sessions. Closes connections that have not ended after `grace`. Then it stores the history,
@@ -32,6 +38,13 @@ impl Stopper {
         }
         if let Some(recording) = &self.recording {
             recording.stop();
+        }
+    }
+
+    /// Writes the states of alarms to their file, if there is one. For a process that ends after [`Self::stop`]. Blocks.
+    pub fn save_alarms(&self) {
+        if let Some(alarms) = self.alarms.upgrade() {
+            alarms.save();
         }
     }
 

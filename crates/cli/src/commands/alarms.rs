@@ -19,7 +19,7 @@ use crate::output::{self, Output};
 use crate::reconnection::Notice;
 use crate::session::{self, Session};
 use crate::span;
-use action::{Action, is_not_needed};
+use action::Action;
 use clap::{ArgGroup, Args};
 use pace::Pace;
 use serde_json::{Value, json};
@@ -203,7 +203,7 @@ impl Live {
         for event in chosen {
             let status = self.call((action.call)(event))?;
             let name = name(event);
-            if is_for_all && is_not_needed(status) {
+            if is_for_all && action.is_not_needed(status) {
                 skipped += 1;
                 continue;
             }
@@ -263,15 +263,19 @@ impl Live {
         let mut pace = Pace::new(monotonic());
         loop {
             let now = monotonic();
-            if draws && pace.due().is_some_and(|due| due <= now) {
+            let is_over = interrupt.asked() || end.is_some_and(|end| now >= end);
+            // At the end also what changed since the last drawing.
+            if draws && pace.due().is_some_and(|due| due <= now || is_over) {
                 let below = notice.as_ref().map(|notice| notice.text(output));
                 let shown = show::screen(&self.table, show::terminal_size(), below.as_deref(), output);
                 output.screen(&shown)?;
                 pace.drawn(now, monotonic());
             }
+            if is_over {
+                return Ok(());
+            }
             let until = pace.due().filter(|_| draws).into_iter().chain(end).min();
             match self.stream.next(&mut self.session, until, interrupt)? {
-                Next::End if interrupt.asked() || end.is_some_and(|end| monotonic() >= end) => return Ok(()),
                 Next::End => {}
                 Next::Ready => self.refresh()?,
                 Next::Notice(news) if draws => {

@@ -13,21 +13,24 @@ pub(super) struct Action {
     pub(super) verb: &'static str,
     /// Whether an alarm needs it. Others are skipped if several alarms are selected.
     pub(super) applies: fn(&ConditionEvent) -> bool,
+    /// Whether conditions may lack the Method, as dialogs do.
+    pub(super) is_optional: bool,
     /// Builds the method call for an alarm.
     pub(super) call: Box<dyn Fn(&ConditionEvent) -> CallMethodRequest>,
 }
 
-/// The state already is the wanted one, or the condition does not have it, as a dialog. Not a failure if the operation is
-/// for all conditions.
-pub(super) fn is_not_needed(status: StatusCode) -> bool {
-    [
-        StatusCode::BAD_CONDITION_BRANCH_ALREADY_ACKED,
-        StatusCode::BAD_CONDITION_BRANCH_ALREADY_CONFIRMED,
-        StatusCode::BAD_CONDITION_ALREADY_SHELVED,
-        StatusCode::BAD_CONDITION_NOT_SHELVED,
-        StatusCode::BAD_METHOD_INVALID,
-    ]
-    .contains(&status)
+impl Action {
+    /// Whether the state already is the wanted one, or the condition does not have it, as a dialog. Not a failure if the
+    /// operation is for all conditions.
+    pub(super) fn is_not_needed(&self, status: StatusCode) -> bool {
+        let is_there = [
+            StatusCode::BAD_CONDITION_BRANCH_ALREADY_ACKED,
+            StatusCode::BAD_CONDITION_BRANCH_ALREADY_CONFIRMED,
+            StatusCode::BAD_CONDITION_ALREADY_SHELVED,
+            StatusCode::BAD_CONDITION_NOT_SHELVED,
+        ];
+        is_there.contains(&status) || self.is_optional && status == StatusCode::BAD_METHOD_INVALID
+    }
 }
 
 impl AlarmsArgs {
@@ -65,6 +68,37 @@ impl AlarmsArgs {
             let call = |event: &ConditionEvent| calls::reset(&event.condition_id);
             (self.reset.as_ref()?, "reset", |event| event.active.is_some(), Box::new(call))
         };
-        Some(Action { which: which.clone(), verb, applies, call })
+        // Selected alarms have a state to acknowledge or confirm. Then the server must have the Method.
+        let is_optional = self.acknowledge.is_none() && self.confirm.is_none();
+        Some(Action { which: which.clone(), verb, applies, is_optional, call })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cli;
+    use clap::Parser;
+
+    /// A server without the Method has acknowledged nothing.
+    #[test]
+    fn a_missing_method_is_a_failure_unless_conditions_may_lack_it() {
+        for (option, is_optional) in [
+            ("--acknowledge", false),
+            ("--confirm", false),
+            ("--on", true),
+            ("--shelve", true),
+            ("--unshelve", true),
+            ("--reset", true),
+        ] {
+            let words = ["taktwerk", "alarms", "localhost", option, "all", "--comment", "seen"];
+            let words = &words[..if option == "--on" { 7 } else { 5 }];
+            let crate::Command::Alarms(arguments) = Cli::parse_from(words).command else {
+                panic!("{words:?}")
+            };
+            let action = arguments.action().unwrap();
+            assert_eq!(action.is_not_needed(StatusCode::BAD_METHOD_INVALID), is_optional, "{option}");
+            assert!(action.is_not_needed(StatusCode::BAD_CONDITION_NOT_SHELVED), "{option}");
+        }
     }
 }

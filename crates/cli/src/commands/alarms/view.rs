@@ -334,8 +334,8 @@ impl View {
     fn typed(&mut self, mode: Mode, alarms: &ConditionTable) -> Option<Command> {
         // It may have changed meanwhile, and servers remember only some EventIds.
         let newest = |event: Box<ConditionEvent>| {
-            let all = alarms.sorted();
-            let known = all.into_iter().find(|known| has_key(known, &key_of(&event)));
+            let (all, key) = (alarms.sorted(), key_of(&event));
+            let known = all.into_iter().find(|known| has_key(known, &key));
             known.map_or(event, |known| Box::new(known.clone()))
         };
         match mode {

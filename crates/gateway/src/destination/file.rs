@@ -62,8 +62,8 @@ struct FileSettings {
 
 #[derive(Debug, Default)]
 struct Writing {
-    /// The queue and number of the last record written by this process.
-    last: Option<(String, u64)>,
+    /// The queue, and the number of its last record in the files, if it has any.
+    last: Option<(String, Option<u64>)>,
     /// Whether the log says that the file system has no locks.
     is_warned: bool,
 }
@@ -144,6 +144,13 @@ impl FileSettings {
     fn write(&self, batch: &Batch) -> io::Result<()> {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         std::fs::create_dir_all(&self.folder)?;
+        // Others may write meanwhile: only this queue's writer writes its lines.
+        let known = writing.last.take().filter(|(queue, _)| *queue == batch.queue);
+        let written = match known {
+            Some((_, number)) => number,
+            None => search::last_number(&self.folder, self.format.extension(), &batch.queue)?,
+        };
+        writing.last = Some((batch.queue.clone(), written));
         // Another writer would cut lines that this one is writing. Not longer than for a batch: if a lease passes to another gateway,
         // that one writes here. Declared before the files, so that they are closed before it is released.
         let lock = self.turn()?;
@@ -154,12 +161,6 @@ impl FileSettings {
         let day = batch.records.first().map(|record| record.received.to_string()).unwrap_or_default();
         let day = day.split('T').next().unwrap_or_default();
         let (mut file, len) = self.open(day)?;
-        // If this write fails, the next one reads from the file how much of it was written.
-        let known = writing.last.take().filter(|(queue, _)| *queue == batch.queue);
-        let written = match known {
-            Some((_, number)) => Some(number),
-            None => search::last_number(&self.folder, self.format.extension(), &batch.queue)?,
-        };
         let mut out = Vec::new();
         if len == 0 && self.format == Format::Csv {
             out.extend_from_slice(CSV_HEAD.as_bytes());
@@ -167,13 +168,19 @@ impl FileSettings {
         for record in batch.records.iter().filter(|record| written.is_none_or(|last| record.number > last)) {
             self.line(batch, record, &mut out).map_err(io::Error::other)?;
         }
-        file.write_all(&out)?;
-        if self.sync {
-            file.sync_data()?;
+        let done = file.write_all(&out).and_then(|()| if self.sync { file.sync_data() } else { Ok(()) });
+        match done {
+            Ok(()) => {
+                let last = batch.records.last().map(|record| record.number).max(written);
+                writing.last = Some((batch.queue.clone(), last));
+            }
+            // Without locks, others may have written behind it. Then the next write searches how much of it there is.
+            Err(_) if lock.warning(&self.folder).is_some() || file.set_len(len).is_err() => {
+                writing.last = None
+            }
+            Err(_) => {}
         }
-        let last = batch.records.last().map(|record| record.number).max(written);
-        writing.last = last.map(|number| (batch.queue.clone(), number));
-        Ok(())
+        done
     }
 
     /// Locks the folder as soon as no other writer has it.
@@ -361,6 +368,38 @@ mod tests {
         drop(lock);
         settings.write(&batch(1..2)).unwrap();
         assert!(lines(&settings).contains("00ff-1"));
+    }
+
+    /// A search may read many lines of others. They write meanwhile, and a retry does not read them again.
+    #[test]
+    fn a_search_needs_no_turn_and_happens_once() {
+        let folder = tempfile::tempdir().unwrap();
+        writer(folder.path(), Format::JsonLines).write(&batch(1..4)).unwrap();
+        let settings = writer(folder.path(), Format::JsonLines);
+        let lock = FileLock::of_folder(folder.path(), "jsonl.lock").unwrap();
+        settings.write(&batch(3..5)).unwrap_err();
+        drop(lock);
+        // Another search would find this line.
+        let path = settings.file("2026-01-02", 0);
+        std::fs::write(&path, lines(&settings) + "{\"key\":\"00ff-9\"}\n").unwrap();
+        settings.write(&batch(3..5)).unwrap();
+        let all = lines(&settings);
+        assert!([3, 4].iter().all(|number| all.matches(&format!("\"00ff-{number}\"")).count() == 1), "{all}");
+    }
+
+    /// A device that is always full instead of a full disk: it cannot be truncated, so the lines are searched again.
+    #[test]
+    fn a_batch_whose_write_failed_is_written_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = writer(folder.path(), Format::JsonLines);
+        let path = settings.file("2026-01-02", 0);
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        settings.write(&batch(1..4)).unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        // What the device would have taken of it.
+        writer(folder.path(), Format::JsonLines).write(&batch(1..3)).unwrap();
+        settings.write(&batch(1..4)).unwrap();
+        assert_eq!(lines(&settings).matches("\"00ff-").count(), 3);
     }
 
     #[test]

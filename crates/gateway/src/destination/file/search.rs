@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Bytes that are read at once.
 const BLOCK: u64 = 1 << 20;
-/// Bytes of the newest files that are searched, once after a start.
+/// Bytes of the newest files that are searched, after a start and a failed write that cannot be undone.
 const SEARCHED_MAX: u64 = 1 << 30;
 
 /// The number of the last record of a queue. Looks into the most recently written files first.

@@ -146,16 +146,34 @@ fn data_that_is_not_in_a_backup_is_named() {
     let (code, said) = run(&["restore", text(&archive), text(&new)]);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("recipes is empty") && said.contains("copy it"), "{said}");
+    // Its content is in the archive: there was none.
+    assert!(!said.contains("loaded"), "{said}");
     assert_eq!(fs::read(new.join("horn.wav")).unwrap(), b"RIFF");
     assert!(new.join("recipes").is_dir() && new.join("loaded").is_dir());
     assert!(!new.join("recipes/bread.txt").exists() && !new.join("audit.jsonl").exists());
-    // A history in PostgreSQL is not in it either. Its password is not printed.
-    let of_database = "[security]\nnone = true\n[identities]\nanonymous = true\n[history]\npostgresql = \"postgresql://u:secret@db/plant\"\n";
-    fs::write(&config, of_database).unwrap();
+    // The server does not start without it.
+    fs::remove_dir_all(old.join("recipes")).unwrap();
     let (code, said) = run(&["backup", text(&config), text(&folder.path().join("second.tar.gz"))]);
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("postgresql://db/plant") && said.contains("pg_dump"), "{said}");
-    assert!(!said.contains("secret"), "{said}");
+    assert!(code == 0 && said.contains("files.folder: there is no recipes yet"), "{said}");
+    // A history in PostgreSQL is not in it either. Its password is not printed.
+    for (number, address) in [
+        "postgresql://u:secret@db/plant",
+        "postgresql://u@db/plant?password=secret",
+        "host=db password=secret",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let of_database = format!(
+            "[security]\nnone = true\n[identities]\nanonymous = true\n[history]\npostgresql = \"{address}\"\n"
+        );
+        fs::write(&config, of_database).unwrap();
+        let archive = folder.path().join(format!("database-{number}.tar.gz"));
+        let (code, said) = run(&["backup", text(&config), text(&archive)]);
+        assert_eq!(code, 0, "{said}");
+        assert!(said.contains("history.postgresql") && said.contains("pg_dump"), "{said}");
+        assert!(!said.contains("secret"), "{said}");
+    }
 }
 
 #[test]

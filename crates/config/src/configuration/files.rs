@@ -21,13 +21,18 @@ pub enum FileKind {
     /// The queue of a destination. Never copied: an older state would give the numbers of values that were sent to new
     /// values, and the destination would discard these as repeated.
     Queue,
-    /// A directory with data of users or of a destination, which may be large. Never copied; a backup names it.
+    /// A directory with files of users, which may be large and must exist. Never copied; a backup names it.
+    Share,
+    /// A directory with data of a destination, which may be large. Never copied; a backup names it.
     Data,
     /// The audit file. Never copied, because it is a record; a backup names it.
     Record,
     /// Keys of PubSub with their nonces. Never copied: an older state would reuse nonces (Part 14 §7.2.4.4.3).
     Keys,
 }
+
+/// The setting of the directory of NodeSets that clients load.
+const LOADED: &str = "nodeset_methods.folder";
 
 /// Longest recording in a backup, in bytes.
 pub const RECORDING_LEN_MAX: u64 = 256 << 20;
@@ -36,7 +41,7 @@ impl FileKind {
     /// Whether an archive can contain such a file.
     #[must_use]
     pub fn is_copied(self) -> bool {
-        !matches!(self, Self::Queue | Self::Keys | Self::Data | Self::Record)
+        !matches!(self, Self::Queue | Self::Keys | Self::Share | Self::Data | Self::Record)
     }
 }
 
@@ -49,6 +54,14 @@ pub struct NamedFile {
     pub named: PathBuf,
     /// Its kind.
     pub kind: FileKind,
+}
+
+impl NamedFile {
+    /// Whether this is a directory without which a server does not start.
+    #[must_use]
+    pub fn is_required_folder(&self) -> bool {
+        self.kind == FileKind::Share || self.setting == LOADED
+    }
 }
 
 impl ConfigFile {
@@ -67,7 +80,7 @@ impl ConfigFile {
             let kind = if is_folder { FileKind::Folder } else { FileKind::File };
             add("server.nodesets", Some(nodeset), kind);
         }
-        add("nodeset_methods.folder", config.nodeset_methods.folder.as_ref(), FileKind::Folder);
+        add(LOADED, config.nodeset_methods.folder.as_ref(), FileKind::Folder);
         add("security.pki", Some(&config.security.pki), FileKind::Folder);
         add("identities.users_file", config.identities.users_file.as_ref(), FileKind::Private);
         for key in config.identities.jwt.iter().flat_map(|jwt| &jwt.keys) {
@@ -95,7 +108,7 @@ impl ConfigFile {
             add("alarms.alarm.sound", Some(sound), FileKind::File);
         }
         for share in &config.files {
-            add("files.folder", Some(&share.folder), FileKind::Data);
+            add("files.folder", Some(&share.folder), FileKind::Share);
         }
         add("audit.file", config.audit.file.as_ref(), FileKind::Record);
         files

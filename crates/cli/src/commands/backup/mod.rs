@@ -18,7 +18,6 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use taktwerk::pubsub::config::without_credentials;
 use taktwerk_config::{ConfigFile, FileKind, NamedFile, RECORDING_LEN_MAX, file};
 
 /// Arguments of `taktwerk backup`.
@@ -121,7 +120,7 @@ fn reason_to_leave_out(named: &NamedFile, path: &Path) -> Result<Option<String>,
              `taktwerk pubsub keys`"
                 .to_owned(),
         ),
-        FileKind::Data => Some(format!("data of {}, which may be large; copy this folder yourself", named.setting)),
+        FileKind::Share | FileKind::Data => Some(format!("data of {}, which may be large; copy this folder yourself", named.setting)),
         FileKind::Record => Some("the audit file; copy it yourself, with its older files".to_owned()),
         FileKind::Recording if metadata.len() > RECORDING_LEN_MAX => Some(format!(
             "a recording of {} MB, more than {} MB; copy it yourself",
@@ -210,9 +209,9 @@ fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The address of a history in PostgreSQL, which tools of PostgreSQL back up.
-fn database(config: &ConfigFile) -> Option<String> {
-    config.config().history.postgresql.as_ref().map(|url| without_credentials(url.get_ref()))
+/// The setting of a history in PostgreSQL, which tools of PostgreSQL back up. Its address may contain a password.
+fn database(config: &ConfigFile) -> Option<&'static str> {
+    config.config().history.postgresql.as_ref().map(|_| "history.postgresql")
 }
 
 fn report(
@@ -233,7 +232,7 @@ fn report(
             "Bytes": size,
             "Files": sources.len() + 1,
             "Missing": missing.map(path).collect::<Vec<_>>(),
-            "LeftOut": left_out.chain(database(config)).collect::<Vec<_>>(),
+            "LeftOut": left_out.chain(database(config).map(str::to_owned)).collect::<Vec<_>>(),
         }));
     }
     output.text(&format!("wrote {}: {} files, {size} bytes", target.display(), sources.len() + 1))?;
@@ -244,8 +243,8 @@ fn report(
     for (named, reason) in &absent.left_out {
         tell!("left out: {} ({reason})", named.named.display());
     }
-    if let Some(url) = database(config) {
-        tell!("left out: {url} (the history in PostgreSQL; back it up with pg_dump)");
+    if let Some(setting) = database(config) {
+        tell!("left out: {setting} (the history in PostgreSQL; back it up with pg_dump)");
     }
     Ok(())
 }

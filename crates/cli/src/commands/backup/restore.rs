@@ -121,7 +121,7 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
     }
     let folders = required_folders(&config, &files, &targets);
     if !arguments.dry_run {
-        for path in folders.iter().filter(|path| is_inside(path, &folder)) {
+        for (path, _) in folders.iter().filter(|(path, _)| is_inside(path, &folder)) {
             fs::create_dir_all(path).map_err(|error| {
                 let path = path.display();
                 Failure::Environment(format!("{path}: {error}; all files are restored; create this folder"))
@@ -132,12 +132,15 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
 }
 
 /// Folders without which a server does not start, and of which the archive has no files.
-fn required_folders(config: &ConfigFile, files: &[NamedFile], targets: &[Target]) -> Vec<PathBuf> {
-    let required = ["files.folder", "nodeset_methods.folder"];
-    let named = files.iter().filter(|named| required.contains(&named.setting.as_str()));
-    let paths = named.map(|named| config.resolve(&named.named));
+fn required_folders(
+    config: &ConfigFile,
+    files: &[NamedFile],
+    targets: &[Target],
+) -> Vec<(PathBuf, FileKind)> {
+    let named = files.iter().filter(|named| named.is_required_folder());
+    let paths = named.map(|named| (config.resolve(&named.named), named.kind));
     paths
-        .filter(|path| !path.is_dir() && !targets.iter().any(|target| target.path.starts_with(path)))
+        .filter(|(path, _)| !path.is_dir() && !targets.iter().any(|target| target.path.starts_with(path)))
         .collect()
 }
 
@@ -233,6 +236,7 @@ fn occupied(config: &ConfigFile, files: &[NamedFile], targets: &[Target], folder
             | FileKind::Recording
             | FileKind::Program
             | FileKind::Queue
+            | FileKind::Share
             | FileKind::Data
             | FileKind::Record
             | FileKind::Keys => {}
@@ -295,7 +299,7 @@ fn install(target: &Target) -> io::Result<()> {
 
 fn report(
     arguments: &RestoreArgs,
-    (targets, folders): (&[Target], &[PathBuf]),
+    (targets, folders): (&[Target], &[(PathBuf, FileKind)]),
     output: Output,
 ) -> Result<(), Failure> {
     // Paths below the target directory are shown as the user named it, others in full.
@@ -311,13 +315,17 @@ fn report(
     for path in &paths {
         output.text(path)?;
     }
-    for path in folders {
+    for (path, kind) in folders {
+        let content = match kind {
+            FileKind::Share => ": the archive does not have its content; copy it from the old folder",
+            _ => "",
+        };
         // Those elsewhere may belong to other programs.
-        let what = if is_inside(path, &real) { "is empty" } else { "must be created" };
-        tell!(
-            "{} {what}: the archive does not have its content; copy it from the old folder",
-            shown(path).display()
-        );
+        match (is_inside(path, &real), content) {
+            (true, "") => {}
+            (true, _) => tell!("{} is empty{content}", shown(path).display()),
+            (false, _) => tell!("{} must be created{content}", shown(path).display()),
+        }
     }
     let what = if arguments.dry_run { "would be restored" } else { "are restored" };
     tell!(

@@ -82,6 +82,19 @@ pub(crate) fn resolve(security: Security, provider: &dyn Provider) -> Security {
     }
 }
 
+/// The policy of an endpoint, and how much a client prefers it: the greatest wins. The policy's own rank counts more than the
+/// server's SecurityLevel, which was received without protection. `None` if this client cannot use the endpoint.
+#[must_use]
+pub fn endpoint_rank(
+    endpoint: &EndpointDescription,
+) -> Option<(SecurityPolicy, (MessageSecurityMode, u8, u8))> {
+    let policy = SecurityPolicy::from_uri(endpoint.security_policy_uri.as_str())?;
+    let mode = MessageSecurityMode::from_number(endpoint.security_mode.0)?;
+    let is_secured = policy != SecurityPolicy::None;
+    let fits = is_ours(endpoint) && is_secured == (mode != MessageSecurityMode::None);
+    fits.then(|| (policy, (mode, policy.info().security_level, endpoint.security_level)))
+}
+
 /// Chooses one of the endpoints that a server offers.
 pub(crate) fn choose(
     endpoints: &[EndpointDescription],
@@ -90,14 +103,9 @@ pub(crate) fn choose(
 ) -> Result<Chosen, SecurityProblem> {
     let security = resolve(target.security, provider);
     let candidates = endpoints.iter().filter_map(|endpoint| {
-        if !is_ours(endpoint) {
-            return None;
-        }
-        let policy = SecurityPolicy::from_uri(endpoint.security_policy_uri.as_str())?;
-        let mode = MessageSecurityMode::from_number(endpoint.security_mode.0)?;
+        let (policy, (mode, ..)) = endpoint_rank(endpoint)?;
         let secured = policy != SecurityPolicy::None;
         let fits = provider.supports(policy)
-            && secured == (mode != MessageSecurityMode::None)
             && match security {
                 Security::Exactly(wanted_policy, wanted_mode) => {
                     (wanted_policy, wanted_mode) == (policy, mode)
@@ -130,10 +138,8 @@ pub(crate) fn choose(
             || !target.session
             || endpoint.user_identity_tokens.is_empty() && matches!(target.identity, Identity::Anonymous)
     };
-    // The policy's own rank counts more than the server's SecurityLevel, which was received without protection.
-    let best = candidates.into_iter().filter(|(endpoint, policy, _)| accepts(endpoint, *policy)).max_by_key(
-        |(endpoint, policy, mode)| (*mode, policy.info().security_level, endpoint.security_level),
-    );
+    let accepted = candidates.into_iter().filter(|(endpoint, policy, _)| accepts(endpoint, *policy));
+    let best = accepted.max_by_key(|(endpoint, ..)| endpoint_rank(endpoint).map(|(_, rank)| rank));
     let Some((description, policy, mode)) = best else {
         return Err(SecurityProblem::NoTokenPolicy(token_type(&target.identity).1));
     };

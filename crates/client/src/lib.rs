@@ -65,6 +65,7 @@ pub use batch::Splittable;
 pub use client::Client;
 pub use config::{ClientConfig, EndpointUrl, Identity, ReconnectPolicy, Secret, Security, Target};
 pub use effect::{ConnectionId, Effect, JobToken};
+pub use endpoint::endpoint_rank;
 pub use error::{ClientError, Misuse, SecurityProblem};
 pub use event::{
     Delivery, Event, EventQueue, Note, OwnedReply, Reply, RequestHandle, Restored, SessionInfo, Sink,

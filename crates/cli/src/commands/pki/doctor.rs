@@ -10,9 +10,10 @@ use clap::{Args, Parser, ValueEnum};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::SystemTime;
+use taktwerk_client::endpoint_rank;
 use taktwerk_config::file;
+use taktwerk_crypto::CertificatePurpose;
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions, ValidationReport, ValidationRequest};
-use taktwerk_crypto::{CertificatePurpose, SecurityPolicy};
 use taktwerk_pki::doctor::{Diagnosis, Patient, diagnose, expires_soon};
 use taktwerk_pki::store::THUMBPRINT_DIGITS_MIN;
 use taktwerk_pki::{
@@ -277,23 +278,23 @@ fn endpoint_of<'a>(
     policy: Option<&str>,
     keys: &[NewKey],
 ) -> Option<&'a EndpointDescription> {
-    let mut secured = endpoints.iter().filter(|endpoint| !endpoint.server_certificate.as_bytes().is_empty());
-    if let Some(policy) = policy.filter(|policy| !is_best(policy)) {
-        return secured.find(|endpoint| {
+    let secured = endpoints.iter().filter(|endpoint| !endpoint.server_certificate.as_bytes().is_empty());
+    let secured: Vec<_> = secured.collect();
+    let is_wanted = |endpoint: &EndpointDescription| match policy.filter(|policy| !is_best(policy)) {
+        Some(policy) => {
             policy_name(endpoint).eq_ignore_ascii_case(policy)
                 || endpoint.security_policy_uri.as_str() == policy
-        });
-    }
-    // As the client chooses: its own ranking first, then the server's.
-    let rank = |endpoint: &EndpointDescription| {
-        let policy = SecurityPolicy::from_uri(endpoint.security_policy_uri.as_str())?;
-        let has_key = NewKey::for_policy(policy).is_some_and(|key| keys.contains(&key));
-        let usable = has_key && !policy.is_deprecated();
-        usable.then(|| (endpoint.security_mode.0, policy.info().security_level, endpoint.security_level))
+        }
+        None => endpoint_rank(endpoint).is_some_and(|(policy, _)| {
+            let has_key = NewKey::for_policy(policy).is_some_and(|key| keys.contains(&key));
+            has_key && !policy.is_deprecated()
+        }),
     };
-    let secured: Vec<_> = secured.collect();
-    let best =
-        secured.iter().copied().filter(|endpoint| rank(endpoint).is_some()).max_by_key(|one| rank(one));
+    let wanted = secured.iter().copied().filter(|endpoint| is_wanted(endpoint));
+    let best = wanted.max_by_key(|endpoint| endpoint_rank(endpoint).map(|(_, rank)| rank));
+    if policy.is_some_and(|policy| !is_best(policy)) {
+        return best;
+    }
     // A server with old policies only.
     best.or_else(|| secured.first().copied())
 }
@@ -399,6 +400,7 @@ mod tests {
             security_policy_uri: format!("http://opcfoundation.org/UA/SecurityPolicy#{name}").into(),
             server_certificate: certificate.to_vec().into(),
             security_level: level,
+            security_mode: taktwerk_schema::MessageSecurityMode(if certificate.is_empty() { 1 } else { 3 }),
             ..EndpointDescription::default()
         };
         let all = [
@@ -420,5 +422,15 @@ mod tests {
         assert_eq!(of(Some("None"), &both), Some(vec![2]), "without security no certificate is used");
         assert_eq!(of(Some("Basic128"), &both), None);
         assert_eq!(endpoint_of(&all[..1], None, &both), None);
+        // No connection uses an endpoint of another transport.
+        let https = EndpointDescription {
+            transport_profile_uri: "http://opcfoundation.org/UA-Profile/Transport/https-uabinary".into(),
+            ..endpoint("ECC_nistP256_AesGcm", &[4], 9)
+        };
+        let all = [&all[..], &[https]].concat();
+        for policy in [None, Some("ECC_nistP256_AesGcm")] {
+            let found = endpoint_of(&all, policy, &both).unwrap();
+            assert_eq!(found.server_certificate.as_bytes(), [2], "{policy:?}");
+        }
     }
 }

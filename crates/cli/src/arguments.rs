@@ -33,25 +33,25 @@ fn of_number(error: &clap::Error) -> Option<String> {
     Some(error.render().to_string().replace(&source.to_string(), wanted))
 }
 
-/// Options of `serve` that a configuration file replaces, and what to write there.
-const IN_FILE: [(&str, &str); 17] = [
-    ("--web", "[web] bind = \"127.0.0.1:8080\""),
-    ("--bind", "[server] bind = [\"0.0.0.0:4840\"]"),
-    ("--port", "[server] bind = [\"127.0.0.1:4840\"]"),
-    ("--no-plant", "[server] simulated_plant = false"),
-    ("--nodeset", "[server] nodesets = [\"machine.xml\"]"),
-    ("--threads", "[server] threads = 2"),
-    ("--max-sessions", "[limits] sessions = 1000"),
-    ("--policy", "[security] policies = [\"Basic256Sha256\"]"),
-    ("--pki", "[security] pki = \"pki\""),
-    ("--node-management", "[node_management] enabled = true"),
-    ("--pubsub", "[pubsub] configuration = \"pubsub.toml\""),
-    ("--pubsub-save", "[pubsub] save_to = \"pubsub.uabinary\""),
-    ("--pubsub-keys", "[pubsub] keys = [\"plant.keys\"]"),
-    ("--pubsub-replay-file", "[pubsub] replay_file = \"pubsub.replay\""),
-    ("--history", "[history] file = \"history.db\""),
-    ("--durable", "[durable_subscriptions] file = \"subscriptions.db\""),
-    ("--headroom", "[headroom] calibration = \"model.json\""),
+/// Options of `serve` that a configuration file replaces, and what to write there: the section and the setting.
+const IN_FILE: [(&str, &str, &str); 17] = [
+    ("--web", "web", "bind = \"127.0.0.1:8080\""),
+    ("--bind", "server", "bind = [\"0.0.0.0:4840\"]"),
+    ("--port", "server", "bind = [\"127.0.0.1:4840\"]"),
+    ("--no-plant", "server", "simulated_plant = false"),
+    ("--nodeset", "server", "nodesets = [\"machine.xml\"]"),
+    ("--threads", "server", "threads = 2"),
+    ("--max-sessions", "limits", "sessions = 1000"),
+    ("--policy", "security", "policies = [\"Basic256Sha256\"]"),
+    ("--pki", "security", "pki = \"pki\""),
+    ("--node-management", "node_management", "enabled = true"),
+    ("--pubsub", "pubsub", "configuration = \"pubsub.toml\""),
+    ("--pubsub-save", "pubsub", "save_to = \"pubsub.uabinary\""),
+    ("--pubsub-keys", "pubsub", "keys = [\"plant.keys\"]"),
+    ("--pubsub-replay-file", "pubsub", "replay_file = \"pubsub.replay\""),
+    ("--history", "history", "file = \"history.db\""),
+    ("--durable", "durable_subscriptions", "file = \"subscriptions.db\""),
+    ("--headroom", "headroom", "calibration = \"model.json\""),
 ];
 
 /// The message for an option of `serve` beside `--config`, with the key for the configuration file.
@@ -69,14 +69,15 @@ fn of_configuration(error: &clap::Error) -> Option<String> {
         }
     }
     let names: Vec<&str> = options.iter().filter_map(|option| option.split(' ').next()).collect();
-    let keys = IN_FILE.iter().filter(|(option, _)| names.contains(option));
-    let keys: Vec<&str> = keys.map(|(_, key)| *key).collect();
+    let settings = IN_FILE.iter().filter(|(option, ..)| names.contains(option));
+    let settings: Vec<String> =
+        settings.map(|(_, section, setting)| format!("{setting} under [{section}]")).collect();
     let message = error.render().to_string();
-    if keys.is_empty() || !names.contains(&"--config") || !message.contains("taktwerk serve ") {
+    if settings.is_empty() || !names.contains(&"--config") || !message.contains("taktwerk serve ") {
         return None;
     }
     let (first, rest) = message.split_once("\n\n")?;
-    Some(format!("{first}\n\n  With --config, write into the file: {}\n\n{rest}", keys.join(", ")))
+    Some(format!("{first}\n\n  With --config, write into the file: {}\n\n{rest}", settings.join(", ")))
 }
 
 /// Parses the command line. If that fails and `endpoint` is set, tries again with `endpoint` inserted as the URL: in
@@ -199,8 +200,8 @@ mod tests {
             let words: Vec<OsString> = words.iter().map(Into::into).collect();
             of_configuration(&parse_from::<Cli>(&words, None).unwrap_err())
         };
-        for (option, key) in IN_FILE.iter().filter(|(option, _)| cfg!(feature = "web") || *option != "--web")
-        {
+        let known = IN_FILE.iter().filter(|(option, ..)| cfg!(feature = "web") || *option != "--web");
+        for (option, section, setting) in known {
             let value = match *option {
                 "--web" => Some("127.0.0.1:8080"),
                 "--bind" => Some("127.0.0.1"),
@@ -209,7 +210,9 @@ mod tests {
             };
             let words = ["taktwerk", "serve", "--config", "s.toml", option].into_iter().chain(value);
             let message = of(&words.collect::<Vec<_>>()).unwrap();
-            assert!(message.contains("cannot be used with") && message.contains(key), "{message}");
+            assert!(message.contains("cannot be used with"), "{message}");
+            // As it is written, because a section and its setting on one line are not TOML.
+            assert!(message.contains(&format!(" the file: {setting} under [{section}]\n")), "{message}");
         }
         // The order does not matter, and other commands have another --config.
         assert!(of(&["taktwerk", "serve", "--no-plant", "--config", "s.toml"]).is_some());
@@ -220,11 +223,10 @@ mod tests {
     /// The keys in the hints are those of the file.
     #[test]
     fn the_hints_are_settings_of_a_configuration() {
-        for (option, key) in IN_FILE {
-            let (section, setting) = key.split_once("] ").unwrap();
+        for (option, section, setting) in IN_FILE {
             let base = "[identities]\nanonymous = true\n";
-            let none = if section == "[security" { "none = true\n" } else { "" };
-            let mut text = format!("{base}{section}]\n{setting}\n{none}");
+            let none = if section == "security" { "none = true\n" } else { "" };
+            let mut text = format!("{base}[{section}]\n{setting}\n{none}");
             if none.is_empty() {
                 text += "[security]\nnone = true\n";
             }

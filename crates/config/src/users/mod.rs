@@ -86,8 +86,7 @@ pub enum UsersError {
     Exists(String),
     /// A user has a name that differs only in upper and lower case.
     #[error(
-        "the names {name:?} and {other:?} differ only in upper and lower case, and people would take one user for the other; \
-         choose another name"
+        "the names {name:?} and {other:?} differ only in upper and lower case and are easily confused; choose another name"
     )]
     Alike {
         /// The new name.

@@ -152,7 +152,7 @@ fn an_operator_acknowledges_comments_and_shelves_with_keys() {
 #[test]
 fn the_last_changes_are_drawn_at_the_end() {
     let installation = Installation::new();
-    let setpoint = "nsu=urn:taktwerk:demo-plant;s=Plant/Boiler/TemperatureSetpoint";
+    let setpoint = "nsu=urn:taktwerk:demo-plant;s=Plant/TemperatureSetpoint";
     installation
         .write(&format!("[[alarms.alarm]]\nvariable = \"{setpoint}\"\nname = \"Changing\"\nhigh = 85.0\n"));
     let server = installation.serve(&[]);
@@ -161,7 +161,7 @@ fn the_last_changes_are_drawn_at_the_end() {
     let writer = taktwerk::Client::builder(url).unsecured();
     runtime.spawn(async move {
         let client = writer.connect().await.unwrap();
-        let id = taktwerk::NodeId::string(2, "Plant/Boiler/TemperatureSetpoint");
+        let id = taktwerk::NodeId::string(2, "Plant/TemperatureSetpoint");
         loop {
             for value in [90.0, 80.0] {
                 client.write(id.clone(), value).await.unwrap();

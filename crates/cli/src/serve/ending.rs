@@ -77,7 +77,7 @@ impl Ending {
 /// Stops the server and ends the process.
 fn stop(stopper: &Stopper, recorder: Option<&RecorderCounters>, queues: gateway::Queues) {
     tracing::error!(
-        "a configuration change, a source or a destination does not end. The server stops without waiting for it"
+        "a configuration change, a source or a destination does not respond. The server stops without waiting for it"
     );
     supervisor::stopping();
     let (stopping, is_stopped) = mpsc::channel::<()>();

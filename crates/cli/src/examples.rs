@@ -191,7 +191,7 @@ Example:
     [[tag]]
     source = \"machine\"
     name = \"Load\"
-    address = \"sine\"             # or \"random\"; without it, the value counts up";
+    address = \"sine\"             # or \"random\"; without it, the value counts (integers from 0 to 99)";
 
 pub(crate) const BACKUP: &str = "\
 Example:

@@ -11,7 +11,7 @@ use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,10 +26,6 @@ struct Table {
 
 impl Table {
     fn start(url: &str) -> Self {
-        Self::with(&["alarms", url, "-I", "50", "--policy", "None"], true)
-    }
-
-    fn with(arguments: &[&str], has_keys: bool) -> Self {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&terminal).unwrap();
         unlockpt(&terminal).unwrap();
@@ -39,9 +35,9 @@ impl Table {
         let kept = end();
         let before = tcgetattr(&kept).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
-            .args(arguments)
+            .args(["alarms", url, "-I", "50", "--policy", "None"])
             .env("TERM", "xterm")
-            .stdin(if has_keys { Stdio::from(end()) } else { Stdio::null() })
+            .stdin(end())
             .stdout(end())
             .stderr(end())
             .spawn()
@@ -146,31 +142,4 @@ fn an_operator_acknowledges_comments_and_shelves_with_keys() {
     let pid = Pid::from_raw(table.child.id().try_into().unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(table.end().code(), Some(130));
-}
-
-/// Without keys, the table is drawn again at most every 100 ms: at the end, changes have come since.
-#[test]
-fn the_last_changes_are_drawn_at_the_end() {
-    let installation = Installation::new();
-    let setpoint = "nsu=urn:taktwerk:demo-plant;s=Plant/TemperatureSetpoint";
-    installation
-        .write(&format!("[[alarms.alarm]]\nvariable = \"{setpoint}\"\nname = \"Changing\"\nhigh = 85.0\n"));
-    let server = installation.serve(&[]);
-    let url = server.url();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let writer = taktwerk::Client::builder(url).unsecured();
-    runtime.spawn(async move {
-        let client = writer.connect().await.unwrap();
-        let id = taktwerk::NodeId::string(2, "Plant/TemperatureSetpoint");
-        loop {
-            for value in [90.0, 80.0] {
-                client.write(id.clone(), value).await.unwrap();
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        }
-    });
-    until("the alarm", || run(&["alarms", url, "--list"]).1.contains("Changing"));
-    let mut table = Table::with(&["alarms", url, "-I", "10", "-d", "80ms", "--policy", "None"], false);
-    assert_eq!(table.child.wait().unwrap().code(), Some(0));
-    until("the last drawing", || table.shown().matches("\u{1b}[2J").count() >= 2);
 }

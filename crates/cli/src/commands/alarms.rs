@@ -264,8 +264,7 @@ impl Live {
         loop {
             let now = monotonic();
             let is_over = interrupt.asked() || end.is_some_and(|end| now >= end);
-            // At the end also what changed since the last drawing.
-            if draws && pace.due().is_some_and(|due| due <= now || is_over) {
+            if draws && pace.is_due(now, is_over) {
                 let below = notice.as_ref().map(|notice| notice.text(output));
                 let shown = show::screen(&self.table, show::terminal_size(), below.as_deref(), output);
                 output.screen(&shown)?;

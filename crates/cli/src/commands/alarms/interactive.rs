@@ -55,7 +55,7 @@ impl Live {
         let mut pace = Pace::new(monotonic());
         loop {
             let now = monotonic();
-            if pace.due().is_some_and(|due| due <= now) {
+            if pace.is_due(now, false) {
                 self.draw(&mut screen, &mut view, title, notice.as_deref())?;
                 pace.drawn(now, monotonic());
             }
@@ -74,7 +74,7 @@ impl Live {
                 }
             }
             let now = monotonic();
-            if pace.due().is_some_and(|due| due <= now) {
+            if pace.is_due(now, false) {
                 continue;
             }
             let until = [Some(now + KEYS_EVERY), end, pace.due()].into_iter().flatten().min();

@@ -38,6 +38,11 @@ impl Pace {
         self.due
     }
 
+    /// Whether to draw now: at the end also what has changed since the last drawing.
+    pub(super) fn is_due(&self, now: Instant, is_over: bool) -> bool {
+        self.due.is_some_and(|due| due <= now || is_over)
+    }
+
     /// The table was drawn.
     pub(super) fn drawn(&mut self, began: Instant, now: Instant) {
         self.due = None;
@@ -51,11 +56,22 @@ mod tests {
 
     const START: Instant = Instant::from_nanos(1_000_000_000);
 
+    #[test]
+    fn the_last_changes_are_drawn_at_the_end() {
+        let mut pace = Pace::new(START);
+        assert!(pace.is_due(START, false));
+        pace.drawn(START, START);
+        let now = START + Duration::from_millis(10);
+        assert!(!pace.is_due(now, true), "nothing has changed");
+        pace.soon(now);
+        assert!(!pace.is_due(now, false) && pace.is_due(now, true));
+    }
+
     /// Draws whenever it is due, which takes `cost`, and takes an event every millisecond otherwise.
     fn drawings(cost: Duration, total: Duration) -> u32 {
         let (mut pace, mut now, mut count) = (Pace::new(START), START, 0);
         while now < START + total {
-            if pace.due().is_some_and(|due| due <= now) {
+            if pace.is_due(now, false) {
                 let began = now;
                 now = now + cost;
                 pace.drawn(began, now);

@@ -213,7 +213,8 @@ fn repair(file: &mut File, len: u64) -> io::Result<u64> {
 fn tail(file: &mut File, len: u64) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
     let mut tail = Vec::new();
-    file.take(TAIL).read_to_end(&mut tail)?;
+    // Not what others append meanwhile.
+    file.take(len.min(TAIL)).read_to_end(&mut tail)?;
     Ok(tail)
 }
 

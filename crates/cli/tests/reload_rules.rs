@@ -168,6 +168,37 @@ fn changed_alarms_keep_what_operators_did_and_others_are_not_touched() {
     assert_eq!(runtime.block_on(next(&mut client, 1)), ["Line/V1 true false true 97"]);
 }
 
+/// Groups follow their sections, and alarms that are added again return to their groups.
+#[test]
+fn groups_change_and_keep_alarms_of_another_type() {
+    let both = format!("{}{}", alarm(1, "high = 80.0"), alarm(2, "high = 80.0"));
+    let id = |id: u32| format!("\"nsu=urn:line;s={id}/LevelAlarm\"");
+    let group = |members: &str, more: &str| {
+        format!("{both}[[alarms.group]]\nname = \"Trip\"\nmembers = [{members}]\n{more}\n")
+    };
+    let line = Line::start(&group(&id(1), &format!("suppresses = [{}]", id(2))));
+    line.write(1, 90.0);
+    line.until_shown(2, "SuppressedState/Id", "true");
+    let only = "applied: alarms.group\n".to_owned();
+    assert_eq!(line.apply(&both), (0, only.clone()));
+    line.until_shown(2, "SuppressedState/Id", "false");
+    let first = group(&format!("{}, {}", id(2), id(1)), "first_in_group = true");
+    assert_eq!(line.apply(&first), (0, only));
+    line.until_shown(1, "FirstInGroupFlag", "true");
+    line.until_shown(2, "FirstInGroupFlag", "false");
+    let nothing = (0, "no setting that a running server can apply has changed\n".to_owned());
+    assert_eq!(line.apply(&first), nothing);
+    // An alarm of another type is another instance.
+    let other = first.replacen("high = 80.0", "high = 80.0\nnon_exclusive = true", 1);
+    assert_eq!(line.apply(&other), (0, "applied: alarms.alarm\n".to_owned()));
+    line.until_shown(1, "FirstInGroupFlag", "true");
+    // A group with a mistake changes nothing.
+    let (code, text) = line.apply(&group(&id(7), ""));
+    assert!(code == 2 && text.contains("Trip") && text.contains("is not an alarm"), "{code} {text}");
+    line.until_shown(1, "FirstInGroupFlag", "true");
+    assert_eq!(line.apply(&other), nothing);
+}
+
 /// While a client writes, one rule changes again and again: the history of the other one has every value once.
 #[test]
 fn recording_rules_change_under_load_without_gaps_in_others() {

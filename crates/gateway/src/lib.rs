@@ -68,7 +68,7 @@ pub mod tls;
 pub mod trace;
 pub mod value;
 
-pub use configuration::GatewayConfig;
+pub use configuration::{GatewayConfig, NAMESPACE_DEFAULT};
 pub use destination::forward::DestinationView;
 
 pub use fields::Mistake;

@@ -36,6 +36,13 @@ pub use sqlite::{Retention, SqliteStore};
 #[cfg(feature = "sqlite")]
 pub use subscriptions::SubscriptionStore;
 
+/// The wall clock.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn now() -> taktwerk_types::UtcTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    taktwerk_types::UtcTime::from_unix(since.unwrap_or_default())
+}
+
 /// Compiles what the page about history shows; it shows both stores.
 #[cfg(all(doctest, feature = "sqlite", feature = "postgres"))]
 #[doc = include_str!("../../../docs/history.md")]

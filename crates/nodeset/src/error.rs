@@ -135,6 +135,12 @@ pub enum Problem {
         /// The other file.
         other: String,
     },
+    /// Each of them is compared with all models of the server.
+    #[error("there are more than {limit} <Model> or <RequiredModel> elements; split the file into several")]
+    TooManyModels {
+        /// The limit.
+        limit: usize,
+    },
     /// Each namespace takes memory of the server until the server ends.
     #[error(
         "there would be more than {limit} namespaces; remove those that no node uses from <NamespaceUris>"

@@ -33,6 +33,11 @@ impl NodeSet {
     }
 }
 
+/// Longest URI of a namespace in bytes. Clients read all of them in one Variable.
+const URI_LEN_MAX: usize = 1024;
+/// Maximum number of models of a file, and of those that a model requires.
+const MODELS_MAX: usize = 100;
+
 /// The URI of a namespace. With a line break, it could not be kept in a list with one URI per line.
 fn checked_uri<'a>(
     source: &Source<'_>,
@@ -40,11 +45,12 @@ fn checked_uri<'a>(
     what: &str,
     uri: &'a str,
 ) -> Result<&'a str, NodeSetError> {
-    if !uri.chars().any(char::is_control) {
+    let uri = uri.trim();
+    if !uri.is_empty() && uri.len() <= URI_LEN_MAX && !uri.chars().any(char::is_control) {
         return Ok(uri);
     }
-    let (what, found) = (what.to_owned(), uri.to_owned());
-    let wanted = "a URI without control characters";
+    let (what, found) = (what.to_owned(), uri.chars().take(80).collect());
+    let wanted = "a URI of 1 to 1024 bytes without control characters";
     Err(source.error(node, Problem::Malformed { what, found, wanted }))
 }
 
@@ -76,6 +82,9 @@ impl<'s> Reader<'s> {
     fn read(self, root: XmlNode<'_, '_>, file: &str, text: &str) -> Result<NodeSet, NodeSetError> {
         let mut models = Vec::new();
         for model in children(root, "Models").flat_map(|table| children(table, "Model")) {
+            if models.len() == MODELS_MAX {
+                return Err(self.source.error(model, Problem::TooManyModels { limit: MODELS_MAX }));
+            }
             models.push(self.model(model)?);
         }
         let mut nodes = Vec::new();
@@ -108,6 +117,9 @@ impl<'s> Reader<'s> {
     fn model(&self, node: XmlNode<'_, '_>) -> Result<Model, NodeSetError> {
         let mut required = Vec::new();
         for entry in children(node, "RequiredModel") {
+            if required.len() == MODELS_MAX {
+                return Err(self.source.error(entry, Problem::TooManyModels { limit: MODELS_MAX }));
+            }
             required.push(RequiredModel {
                 uri: self.model_uri(entry)?,
                 version: entry.attribute("Version").map(str::to_owned),

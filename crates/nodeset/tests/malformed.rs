@@ -214,6 +214,31 @@ fn problems_name_their_line() {
 }
 
 #[test]
+fn uris_and_models_are_limited() {
+    let good = with_value("<uax:Int32>1</uax:Int32>");
+    let uri = |text: &str| good.replace("<Uri>urn:a</Uri>", &format!("<Uri>urn:a</Uri><Uri>{text}</Uri>"));
+    let model = |text: &str| good.replace("ModelUri=\"urn:a\"", &format!("ModelUri=\"{text}\""));
+    let long = "x".repeat(1025);
+    for text in ["", "  ", "a&#10;b", long.as_str()] {
+        refused(&uri(text), "<NamespaceUris>", "Uri is");
+        refused(&model(text), "<Models>", "ModelUri is");
+    }
+    assert!(NodeSet::parse("a.xml", &uri(&long[..1024])).is_ok());
+    // Spaces around a URI do not belong to it.
+    let set = NodeSet::parse("a.xml", &model(" urn:a ").replace("<Uri>urn:a<", "<Uri> urn:a <")).unwrap();
+    assert_eq!((set.models[0].uri.as_str(), set.namespace_uris[1].as_str()), ("urn:a", "urn:a"));
+    let many = |count: usize, element: &str| format!("<{element} ModelUri=\"urn:b\"/>").repeat(count);
+    let models = |count: usize| good.replace("</Models>", &format!("{}</Models>", many(count, "Model")));
+    let required = |count: usize| {
+        let list = format!(">{}</Model></Models>", many(count, "RequiredModel"));
+        good.replace("/></Models>", &list)
+    };
+    assert!(NodeSet::parse("a.xml", &models(99)).is_ok() && NodeSet::parse("a.xml", &required(100)).is_ok());
+    refused(&models(100), "<Models>", "more than 100 <Model>");
+    refused(&required(101), "<Models>", "more than 100 <Model>");
+}
+
+#[test]
 fn problems_in_values_name_their_line() {
     let structure = |id: &str, body: &str| {
         with_value(&format!(

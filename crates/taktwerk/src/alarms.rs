@@ -66,6 +66,27 @@ impl Conditions {
         self.space.remove_condition(condition, clock::wall())
     }
 
+    /// Adds a group of existing alarms.
+    ///
+    /// # Errors
+    /// As [`AlarmGroupBuilder::add`].
+    pub fn add_group(&self, spec: &GroupSpec) -> Result<(), AlarmError> {
+        self.space.add_alarm_group(spec, clock::wall())?;
+        crate::space::alarm_thread::watch(&self.space);
+        Ok(())
+    }
+
+    /// Removes a group. Alarms that only it has suppressed are no longer suppressed. Returns whether it existed.
+    pub fn remove_group(&self, group: &NodeId) -> bool {
+        self.space.remove_alarm_group(group, clock::wall())
+    }
+
+    /// Whether a group with all these alarms exists. An alarm that was removed and added again belongs to no group.
+    #[must_use]
+    pub fn has_group(&self, spec: &GroupSpec) -> bool {
+        self.space.has_alarm_group(spec)
+    }
+
     /// The conditions that operators should see (Retain), with their branches, the most urgent first. At most [`LISTED_MAX`].
     #[must_use]
     pub fn retained(&self) -> Vec<ConditionView> {

@@ -228,7 +228,7 @@ async fn strangers_are_refused() {
 #[tokio::test]
 async fn a_broken_file_changes_nothing() {
     let site = Site::new();
-    let running = site.administered(site.settings().length_max(10_000));
+    let running = site.administered(site.settings().length_max(10_000).reserve(["urn:later"]));
     let client = site.connect(&running).await;
     load(&client, &nodeset(LINE, &[(1, 1.0)], None)).await.unwrap();
     let before = (running.space().node_count(), site.files());
@@ -245,10 +245,22 @@ async fn a_broken_file_changes_nothing() {
         (nodeset("urn:other", &[], Some("urn:missing")), StatusCode::BAD_CONFIGURATION_ERROR, "urn:missing"),
         (good.replace("ModelUri=\"urn:line", zero), StatusCode::BAD_CONFIGURATION_ERROR, "namespace 0"),
         (nodeset(&own, &[], None), StatusCode::BAD_CONFIGURATION_ERROR, "is used by the server"),
+        (nodeset("urn:later", &[], None), StatusCode::BAD_CONFIGURATION_ERROR, "is used by the server"),
+        (
+            good.replace("</Models>", "<Model ModelUri=\"urn:other\"/></Models>"),
+            StatusCode::BAD_CONFIGURATION_ERROR,
+            "not in <NamespaceUris>",
+        ),
         (
             nodeset("urn:a&#10;b", &[], None),
             StatusCode::BAD_CONFIGURATION_ERROR,
             "without control characters",
+        ),
+        (nodeset("", &[], None), StatusCode::BAD_CONFIGURATION_ERROR, "1 to 1024 bytes"),
+        (
+            nodeset(&format!("urn:{}", "x".repeat(2000)), &[], None),
+            StatusCode::BAD_CONFIGURATION_ERROR,
+            "1 to 1024 bytes",
         ),
         (nodeset(LINE, &huge, None), StatusCode::BAD_REQUEST_TOO_LARGE, "at most 10000"),
         (nodeset(&format!("urn:{}", "x".repeat(300)), &[], None), StatusCode::BAD_OUT_OF_RANGE, "too long"),
@@ -310,6 +322,47 @@ async fn models_that_others_need_stay() {
     assert_eq!(refused, Some((4, StatusCode::BAD_RESOURCE_UNAVAILABLE)));
 }
 
+/// What is kept for ever, and what each new NodeSet is compared with, is limited. The server starts again with all that
+/// it has accepted.
+#[tokio::test]
+async fn namespaces_and_models_of_all_are_limited_together() {
+    let site = Site::new();
+    let running = site.administered(site.settings());
+    let client = site.connect(&running).await;
+    let unused = |file: u32| {
+        let uris = (0..99).map(|number| format!("<Uri>urn:{file}:{number}:{}</Uri>", "x".repeat(1000)));
+        uris.collect::<String>()
+    };
+    let models = |file: u32| {
+        (0..98).map(|number| format!("<Model ModelUri=\"m:{file}:{number}\"/>")).collect::<String>()
+    };
+    let (mut long, mut many) = (0, 0);
+    for number in 0..12 {
+        let text = nodeset(&format!("urn:long:{number}"), &[(number, 1.0)], None);
+        let loaded =
+            load(&client, &text.replace("</NamespaceUris>", &format!("{}</NamespaceUris>", unused(number))))
+                .await;
+        long += u32::from(loaded.is_ok());
+        assert!(loaded.is_ok() || loaded == Err(StatusCode::BAD_RESOURCE_UNAVAILABLE), "{loaded:?}");
+    }
+    for number in 0..12 {
+        let uris = models(number, &|uri| format!("<Uri>{uri}</Uri>"));
+        let models = models(number, &|uri| format!("<Model ModelUri=\"{uri}\"/>"));
+        let text = nodeset(&format!("urn:many:{number}"), &[(number, 1.0)], None);
+        let text = text.replace("</NamespaceUris>", &format!("{uris}</NamespaceUris>"));
+        let loaded = load(&client, &text.replace("</Models>", &format!("{models}</Models>"))).await;
+        many += u32::from(loaded.is_ok());
+        assert!(loaded.is_ok() || loaded == Err(StatusCode::BAD_RESOURCE_UNAVAILABLE), "{loaded:?}");
+    }
+    assert_eq!((long, many), (10, 10));
+    let array = client.read_value::<Vec<String>>(NodeId::numeric(0, 2255)).await.unwrap();
+    assert!(array.len() > 1000, "{}", array.len());
+    let files = site.files();
+    drop((client, running));
+    let running = site.administered(site.settings());
+    assert_eq!((running.space().namespaces().len(), site.files()), (array.len(), files));
+}
+
 /// Applications may have to read a file to know what they need.
 #[tokio::test]
 async fn an_application_is_asked_once_with_all_that_a_change_removes() {
@@ -334,6 +387,12 @@ async fn an_application_is_asked_once_with_all_that_a_change_removes() {
     let removed = (Vec::new(), ids(&[1, 2]));
     assert_eq!(taken(), [removed.clone(), removed]);
     let refused = Err(StatusCode::BAD_INVALID_STATE);
+    // A node of another NodeClass is another node.
+    let object = "<UAObject NodeId=\"ns=1;i=3\" BrowseName=\"1:V3\"><References><Reference ReferenceType=\"i=47\" \
+                  IsForward=\"false\">ns=1;i=100</Reference></References></UAObject></UANodeSet>";
+    let other = nodeset(LINE, &[], None).replace("</UANodeSet>", object);
+    assert_eq!(load(&client, &other).await.map(drop), refused);
+    assert_eq!(taken(), [(Vec::new(), ids(&[3]))]);
     assert_eq!(load(&client, &nodeset(LINE, &[], None)).await.map(drop), refused);
     assert_eq!(call(&client, "UnloadNamespace", LINE).await.map(drop), refused);
     assert_eq!(taken(), [(Vec::new(), ids(&[3])), (vec![LINE.to_owned()], ids(&[3, 100, 101]))]);

@@ -1,17 +1,15 @@
 //! Alarms of a configuration.
 
-use super::history::node_id;
 use super::reference::References;
 use crate::failure::Failure;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
-use taktwerk::alarms::{AlarmError, ConditionSpec, Conditions, GroupKind, GroupSpec, Kind, Limits, Quantity};
+use taktwerk::alarms::{AlarmError, ConditionSpec, Conditions, Kind, Limits, Quantity};
 use taktwerk::event::FieldName;
-use taktwerk::schema::ids::object_ids;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{QualifiedName, Server, Variant};
-use taktwerk_config::{AlarmGroupSection, AlarmSection, ConfigFile, FieldValue};
+use taktwerk_config::{AlarmSection, ConfigFile, FieldValue};
 use taktwerk_server::AddressSpace;
 use taktwerk_types::{BuiltInType, ByteString, Identifier, NodeId};
 use toml::Spanned;
@@ -133,31 +131,14 @@ pub(super) fn change(
     (has_changed, Ok(()))
 }
 
-/// Adds the groups and metrics of a configuration. `alarms` are those that were added.
-pub(super) fn add_groups(
-    file: &ConfigFile,
-    server: &Server,
-    references: &References<'_>,
-    alarms: &[Defined],
-) -> Result<(), Failure> {
-    // In a check, members may be alarms that were skipped.
-    let is_complete = alarms.len() == file.config().alarms.alarm.len();
-    for section in file.config().alarms.group.iter().filter(|_| is_complete) {
-        let wrong = |why: &str| {
-            let problem = format!("[[alarms.group]] name = \"{}\": {why}", section.name.get_ref());
-            references.wrong(&section.name, problem)
-        };
-        let spec = group(section, server.space()).map_err(|why| wrong(&why))?;
-        server.add_alarm_group(&spec).map_err(|error| wrong(&error.to_string()))?;
+/// Adds the metrics of a configuration.
+pub(super) fn add_metrics(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
+    let Some(minutes) = file.config().alarms.metrics_minutes else { return Ok(()) };
+    let wrong = |why: &str| Failure::Usage(format!("[alarms] metrics_minutes = {minutes}: {why}"));
+    if minutes == 0 {
+        return Err(wrong("use a number of minutes from 1 on, or leave it out"));
     }
-    if let Some(minutes) = file.config().alarms.metrics_minutes {
-        let wrong = |why: &str| Failure::Usage(format!("[alarms] metrics_minutes = {minutes}: {why}"));
-        if minutes == 0 {
-            return Err(wrong("use a number of minutes from 1 on, or leave it out"));
-        }
-        server.alarm_metrics(minutes).map_err(|error| wrong(&error.to_string()))?;
-    }
-    Ok(())
+    server.alarm_metrics(minutes).map_err(|error| wrong(&error.to_string()))
 }
 
 /// Reads a sound file up to the maximum length.
@@ -167,30 +148,6 @@ fn sound(path: &Path) -> Result<ByteString, String> {
     let mut bytes = Vec::new();
     opened.take(SOUND_LEN_MAX + 1).read_to_end(&mut bytes).map_err(said)?;
     Ok(bytes.into())
-}
-
-fn group(section: &AlarmGroupSection, space: &AddressSpace) -> Result<GroupSpec, String> {
-    let namespaces = space.namespaces();
-    let ids = |texts: &[Spanned<String>]| -> Result<Vec<NodeId>, String> {
-        let id = |text: &Spanned<String>| {
-            let text = text.get_ref();
-            node_id(text, &namespaces).ok_or_else(|| format!("{text} is not a NodeId"))
-        };
-        texts.iter().map(id).collect()
-    };
-    let kind = match (section.first_in_group, section.suppresses.is_empty()) {
-        (true, false) => return Err("set either first_in_group or suppresses".to_owned()),
-        (true, true) => GroupKind::FirstInGroup,
-        (false, false) => GroupKind::Suppression,
-        (false, true) => GroupKind::Related,
-    };
-    let members = ids(&section.members)?;
-    let namespace = members.first().map_or(1, |id| id.namespace_index.max(1));
-    let name = section.name.get_ref();
-    let id = NodeId::string(namespace, format!("AlarmGroups/{name}"));
-    let objects = NodeId::numeric(0, object_ids::OBJECTS_FOLDER);
-    let suppresses = ids(&section.suppresses)?;
-    Ok(GroupSpec { members, suppresses, ..GroupSpec::new(id, name, objects, kind) })
 }
 
 /// The nodes that an alarm refers to.

@@ -129,6 +129,8 @@ pub(super) fn nodeset_methods(file: &ConfigFile, server: &Server) -> Result<(), 
     let path = file.path().to_owned();
     let keep = move |removal: &NodeSetRemoval<'_>| super::kept::check(&path, removal);
     let mut settings = NodeSetMethods::new().length_max(section.megabytes << 20).keep(keep);
+    // The first source or tag may be added while the server runs.
+    settings = settings.reserve(super::gateway::namespaces(file)).reserve([super::plant::NAMESPACE]);
     if let Some(folder) = nodeset_folder(file) {
         settings = settings.folder(folder);
     }

@@ -40,7 +40,7 @@ pub(crate) fn missing_files(file: &ConfigFile) -> Vec<String> {
 }
 
 pub(super) use imp::{
-    Newer, Prepared, Queues, Started, prepare, prepare_adapters, register_namespace, rehearse,
+    Newer, Prepared, Queues, Started, namespaces, prepare, prepare_adapters, register_namespace, rehearse,
 };
 
 #[cfg(feature = "gateway")]
@@ -276,6 +276,12 @@ mod imp {
             )));
         }
         Ok(config)
+    }
+
+    /// The namespaces that tags have, or may have after a reload.
+    pub(crate) fn namespaces(file: &ConfigFile) -> Vec<String> {
+        let own = load(file).ok().flatten().map(|config| config.namespace);
+        own.into_iter().chain([taktwerk_gateway::NAMESPACE_DEFAULT.to_owned()]).collect()
     }
 
     /// Registers the namespace of a file's tags, so that its index does not depend on loaded NodeSets.
@@ -593,6 +599,10 @@ mod imp {
             "{}: [[source]]: this program was built without the feature `gateway`",
             file.path().display()
         )))
+    }
+
+    pub(crate) fn namespaces(_: &ConfigFile) -> Vec<String> {
+        Vec::new()
     }
 
     pub(crate) fn register_namespace(file: &ConfigFile, _: &Server) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "gateway")]
 mod adapters;
+mod alarm_groups;
 mod alarms;
 mod configured;
 pub(crate) mod control;

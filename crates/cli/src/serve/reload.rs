@@ -12,7 +12,7 @@ use super::configured::Configured;
 use super::control::{self, Control, Outcome};
 use super::gateway::{Newer, Started};
 use super::reference::References;
-use super::rules::{ALARM, RECORD, Rules};
+use super::rules::{ALARM, GROUP, RECORD, Rules};
 use super::supervisor;
 #[cfg(feature = "web")]
 use super::web::Dashboard;
@@ -30,7 +30,7 @@ use tracing::field::Empty;
 /// The target of exported spans.
 pub(super) const TRACE: &str = "taktwerk::trace";
 /// Sections and settings that a running server applies.
-const LIVE: [&str; 12] = [
+const LIVE: [&str; 13] = [
     "role",
     "permissions",
     "namespace",
@@ -43,6 +43,7 @@ const LIVE: [&str; 12] = [
     NODESETS,
     RECORD,
     ALARM,
+    GROUP,
 ];
 /// Sections of the gateway.
 const FIELD: [&str; 5] = ["source", "tag", "template", "instance", "destination"];
@@ -222,7 +223,7 @@ impl Reload {
         super::configured::check_namespaces(&newer, &running.space().namespaces())?;
         // NodeSets that clients have loaded are imported after those of the file at the next start.
         let may_miss = nodesets.is_some() && newer.config().nodeset_methods.enabled;
-        let is_rule = |setting: &String| [RECORD, ALARM].contains(&setting.as_str());
+        let is_rule = |setting: &String| [RECORD, ALARM, GROUP].contains(&setting.as_str());
         if may_miss || applied.iter().any(is_rule) || sources.requires_nodes() {
             // Their nodes may come with changed NodeSets or tags, or be deleted with them.
             super::rehearsal::check_for(&newer, Some((&**running.space(), &self.started)))?;
@@ -300,7 +301,7 @@ impl Reload {
         self.rules.change(newer, &References::new(newer, running.space()), note)?;
         let is_authorization = |setting: &String| {
             let elsewhere = is_web(setting) || FIELD.contains(&setting.as_str());
-            !elsewhere && ![NODESETS, RECORD, ALARM].contains(&setting.as_str())
+            !elsewhere && ![NODESETS, RECORD, ALARM, GROUP].contains(&setting.as_str())
         };
         if applied.iter().any(is_authorization) {
             configured.apply_authorization(newer, running.shared())?;
@@ -380,8 +381,16 @@ mod tests {
         let (applied, waiting) = split(changes.map(str::to_owned).into());
         assert_eq!(
             applied,
-            ["alarms.alarm", "history.record", "namespace", "role", "server.nodesets", "web.bind"]
+            [
+                "alarms.alarm",
+                "alarms.group",
+                "history.record",
+                "namespace",
+                "role",
+                "server.nodesets",
+                "web.bind"
+            ]
         );
-        assert_eq!(waiting, ["alarms.group", "history.keep_days", "limits.sessions", "server.bind"]);
+        assert_eq!(waiting, ["history.keep_days", "limits.sessions", "server.bind"]);
     }
 }

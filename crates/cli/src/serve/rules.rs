@@ -1,10 +1,12 @@
-//! Recorded variables and alarms of a configuration, at the start and when the file is read again.
+//! Recorded variables, alarms and their groups of a configuration, at the start and when the file is read again.
 
+use super::alarm_groups;
 use super::alarms::{self, Defined};
 use super::history;
 use super::reference::References;
 use crate::failure::Failure;
 use taktwerk::Server;
+use taktwerk::alarms::GroupSpec;
 use taktwerk_config::ConfigFile;
 use taktwerk_server::space::RecordedSubtree;
 
@@ -12,12 +14,15 @@ use taktwerk_server::space::RecordedSubtree;
 pub(super) const RECORD: &str = "history.record";
 /// The settings of alarms.
 pub(super) const ALARM: &str = "alarms.alarm";
+/// The settings of their groups.
+pub(super) const GROUP: &str = "alarms.group";
 
 /// What the server records and monitors.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     recorded: Vec<RecordedSubtree>,
     alarms: Vec<Defined>,
+    groups: Vec<GroupSpec>,
 }
 
 impl Rules {
@@ -30,7 +35,7 @@ impl Rules {
         let mut rules = Self::default();
         history::record_events(file, server)?;
         rules.change(file, references, |_| {})?;
-        alarms::add_groups(file, server, references, &rules.alarms)?;
+        alarms::add_metrics(file, server)?;
         Ok(rules)
     }
 
@@ -50,6 +55,8 @@ impl Rules {
             Vec::new()
         };
         let defined = alarms::define(file, references, &self.alarms)?;
+        let has_all_alarms = defined.len() == file.config().alarms.alarm.len();
+        let groups = alarm_groups::define(file, references, has_all_alarms)?;
         if history::change(space, &self.recorded, &recorded)? {
             note(RECORD);
         }
@@ -57,6 +64,11 @@ impl Rules {
         let (has_changed, done) = alarms::change(references, &mut self.alarms, defined);
         if has_changed {
             note(ALARM);
+        }
+        done?;
+        let (has_changed, done) = alarm_groups::change(references, &mut self.groups, groups);
+        if has_changed {
+            note(GROUP);
         }
         done
     }

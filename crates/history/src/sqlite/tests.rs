@@ -171,6 +171,39 @@ fn values_survive_a_crash_and_the_gap_is_marked() {
     assert_eq!(all(&store, &key(2)).len(), 2);
 }
 
+/// Otherwise the gap of a crash would not be seen between the values of today.
+#[test]
+fn a_value_in_the_future_does_not_take_the_mark_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let future = UtcTime::from_ticks(crate::now().ticks() + 10_000_000_000_000);
+    // In memory and in a chunk.
+    for node in [1, 2] {
+        let store = open(&folder);
+        append(
+            &store,
+            node,
+            [value(0, 1.0), HistoryValue { source: future, ..value(0, 2.0) }, value(1, 3.0)],
+        );
+        if node == 2 {
+            let mut inner = store.lock();
+            let numbers: Vec<u32> = inner.nodes.values().copied().collect();
+            inner.seal(&numbers).unwrap();
+        }
+        let before = crate::now();
+        crash(store);
+        let store = open(&folder);
+        let found = all(&store, &key(node));
+        let lost: Vec<_> = found
+            .iter()
+            .filter(|value| value.status == StatusCode::BAD_DATA_LOST)
+            .map(|value| value.source)
+            .collect();
+        let [lost] = lost.as_slice() else { panic!("{found:?}") };
+        assert!(*lost >= before && *lost <= crate::now().plus(Duration::from_secs(1)), "{lost}");
+        store.close().unwrap();
+    }
+}
+
 #[test]
 fn a_damaged_chunk_reads_as_a_gap_between_the_other_values() {
     let folder = tempfile::tempdir().unwrap();

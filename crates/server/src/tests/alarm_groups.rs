@@ -201,6 +201,76 @@ fn an_alarm_raised_with_its_group_is_reported_as_suppressed() {
 }
 
 #[test]
+fn a_removed_group_leaves_its_alarms_without_flags() {
+    let other = NodeId::numeric(1, 9_001);
+    let mut server = plant(3, |_| {});
+    let first = group(GroupKind::FirstInGroup, &[1, 2, 3]);
+    let second = GroupSpec { id: other.clone(), ..group(GroupKind::FirstInGroup, &[2, 3]) };
+    for spec in [&first, &second] {
+        server.space.add_alarm_group(spec, server.now.utc).unwrap();
+    }
+    set(&mut server, 1, 85.0);
+    set(&mut server, 2, 85.0);
+    assert!(server.space.remove_alarm_group(&GROUP, server.now.utc));
+    assert!(!server.space.remove_alarm_group(&GROUP, server.now.utc), "it is gone");
+    assert!(!server.space.contains(&GROUP));
+    let flags =
+        |server: &Server| (1..=3).map(|number| state(server, number).first_in_group).collect::<Vec<_>>();
+    assert_eq!(flags(&server), [None, Some(true), Some(false)], "of the other group");
+    assert_eq!(server.space.child(&alarm(1), &QualifiedName::new(0, "FirstInGroupFlag")), None);
+    assert_eq!(value(&server, &alarm(2), "FirstInGroupFlag"), true.into());
+    assert_eq!(memberships(&mut server, &alarm(2)), [other.clone()]);
+    assert_eq!(memberships(&mut server, &alarm(1)), [] as [NodeId; 0]);
+    // The next group in the same place has only its own alarms.
+    server.space.add_alarm_group(&group(GroupKind::FirstInGroup, &[3]), server.now.utc).unwrap();
+    set(&mut server, 3, 85.0);
+    assert_eq!(flags(&server), [None, Some(true), Some(true)]);
+    assert_eq!(memberships(&mut server, &alarm(3)), [other, GROUP]);
+}
+
+#[test]
+fn a_removed_group_no_longer_suppresses() {
+    let mut server = plant(3, |_| {});
+    add(&server, variable(500, BuiltInType::Boolean, true));
+    let mut spec = group(GroupKind::Suppression, &[1]);
+    spec.members.push(NodeId::numeric(1, 500));
+    spec.suppresses = vec![alarm(2), alarm(3)];
+    server.space.add_alarm_group(&spec, server.now.utc).unwrap();
+    later(&mut server, Duration::from_millis(100));
+    assert!(state(&server, 2).suppressed && state(&server, 3).suppressed);
+    let mut client = watching_fields(&mut server, &["SourceName", "SuppressedState/Id"]);
+    assert_eq!(events(&mut client, &mut server), [] as [Vec<Variant>; 0], "only a keep-alive message");
+    assert!(server.space.remove_alarm_group(&GROUP, server.now.utc));
+    server.space.poll_alarms(server.now.utc);
+    assert!(!state(&server, 2).suppressed && !state(&server, 3).suppressed);
+    let told: Vec<_> = events(&mut client, &mut server).into_iter().map(|event| event[1].clone()).collect();
+    assert_eq!(told, [false.into(), false.into()]);
+    // Its Variable means nothing any more, also to the group that gets its place.
+    server.space.add_alarm_group(&group(GroupKind::Suppression, &[1]), server.now.utc).unwrap();
+    server.space.variable(&NodeId::numeric(1, 500)).unwrap().set_at(true, server.now.utc);
+    set(&mut server, 1, 85.0);
+    set(&mut server, 1, 20.0);
+    assert!(!state(&server, 2).suppressed);
+}
+
+#[test]
+fn alarms_that_are_added_again_have_left_their_groups() {
+    let server = plant(2, |_| {});
+    let mut spec = group(GroupKind::Suppression, &[1]);
+    spec.suppresses = vec![alarm(2)];
+    assert!(!server.space.has_alarm_group(&spec));
+    for number in [1, 2] {
+        server.space.add_alarm_group(&spec, server.now.utc).unwrap();
+        assert!(server.space.has_alarm_group(&spec));
+        server.space.remove_condition(&alarm(number), server.now.utc);
+        assert!(!server.space.has_alarm_group(&spec));
+        server.space.add_condition(level(number), server.now.utc).unwrap();
+        assert!(!server.space.has_alarm_group(&spec));
+        server.space.remove_alarm_group(&GROUP, server.now.utc);
+    }
+}
+
+#[test]
 fn invalid_members_are_refused() {
     let server = plant(1, |_| {});
     add(&server, variable(500, BuiltInType::Boolean, false));

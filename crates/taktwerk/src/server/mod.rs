@@ -99,9 +99,7 @@ impl Server {
     /// # Errors
     /// As [`AlarmGroupBuilder::add`](crate::space::AlarmGroupBuilder::add).
     pub fn add_alarm_group(&self, spec: &GroupSpec) -> Result<(), AlarmError> {
-        self.space.add_alarm_group(spec, crate::space::now())?;
-        crate::space::alarm_thread::watch(&self.space);
-        Ok(())
+        self.conditions().add_group(spec)
     }
 
     /// Computes metrics of all alarms of the server as the component AlarmMetrics of the Server Object. Rates are alarms per

@@ -8,6 +8,9 @@ use crate::space::store::SlotHandle;
 use std::sync::Arc;
 use taktwerk_types::{ByteString, UtcTime, Variant};
 
+/// The BrowseName of the flag, in namespace 0 (Part 9 §5.8.2).
+pub(super) const FIRST_IN_GROUP_FLAG: &str = "FirstInGroupFlag";
+
 /// A registered condition.
 #[derive(Debug)]
 pub(super) struct Condition {
@@ -53,7 +56,7 @@ impl Condition {
     pub(super) fn flag_first(&mut self, is_first: bool, now: UtcTime) {
         self.machine.state.first_in_group = Some(is_first);
         if let Some(nodes) = &self.nodes {
-            nodes.set("FirstInGroupFlag", &is_first.into(), now);
+            nodes.set(FIRST_IN_GROUP_FLAG, &is_first.into(), now);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Groups of alarms in the address space (Part 9 §5.8.3, §5.8.4).
 
+use super::condition::FIRST_IN_GROUP_FLAG;
 use super::error::AlarmError;
 use super::registry::Inner;
-use super::watchers::Grouped;
+use super::watchers::{Grouped, Ties};
 use crate::alarm::group::{Group, GroupKind, GroupSpec, Member};
 use crate::space::build::Under;
 use crate::space::instance::child_id;
@@ -83,7 +84,13 @@ impl AddressSpace {
         let mut inner = alarms.lock();
         let Inner { watchers, conditions, dirty, by_id, .. } = &mut *inner;
         let watchers = watchers.get_or_insert_default();
-        let number = u32::try_from(watchers.groups.len()).unwrap_or(u32::MAX);
+        let number = watchers.add_group(Grouped {
+            id: spec.id.clone(),
+            kind: spec.kind,
+            machine: Group::default(),
+            variables: members.variables.clone(),
+            suppresses: suppressed.alarms.clone(),
+        });
         for alarm in &members.alarms {
             watchers.ties.entry(*alarm).or_default().member_of.push(number);
         }
@@ -98,16 +105,9 @@ impl AddressSpace {
         for (alarm, variable) in flags {
             let condition = by_id.get(&alarm).and_then(|number| conditions.get_mut(*number as usize));
             if let Some(nodes) = condition.and_then(|condition| condition.nodes.as_mut()) {
-                nodes.add("FirstInGroupFlag", variable);
+                nodes.add(FIRST_IN_GROUP_FLAG, variable);
             }
         }
-        watchers.groups.push(Grouped {
-            id: spec.id.clone(),
-            kind: spec.kind,
-            machine: Group::default(),
-            variables: members.variables,
-            suppresses: suppressed.alarms,
-        });
         // Members that are already active, the first one first.
         let mut active: Vec<(UtcTime, u32)> = Vec::new();
         for number in &members.alarms {
@@ -132,6 +132,22 @@ impl AddressSpace {
             }
         }
         Ok(())
+    }
+
+    /// Whether a group with all these alarms exists. A condition that was removed and added again belongs to no group.
+    #[must_use]
+    pub fn has_alarm_group(&self, spec: &GroupSpec) -> bool {
+        let Some(alarms) = self.alarms() else { return false };
+        let inner = alarms.lock();
+        let Some(watchers) = &inner.watchers else { return false };
+        let Some(number) = watchers.group_number(&spec.id) else { return false };
+        let Some(group) = watchers.groups.get(number as usize) else { return false };
+        let is_tied = |id: &NodeId, of: fn(&Ties) -> &Vec<u32>| match inner.number_of(id) {
+            Some(alarm) => watchers.ties.get(&alarm).is_some_and(|ties| of(ties).contains(&number)),
+            None => group.variables.iter().any(|(variable, _)| variable == id),
+        };
+        spec.members.iter().all(|id| is_tied(id, |ties| &ties.member_of))
+            && spec.suppresses.iter().all(|id| is_tied(id, |ties| &ties.suppressed_by))
     }
 
     /// The groups that an alarm is a member of (GetGroupMemberships, Part 9 §5.8.16).
@@ -201,10 +217,10 @@ impl AddressSpace {
 
     /// Adds FirstInGroupFlags to alarms without one.
     fn add_first_flags(&self, alarms: &[NodeId]) -> Result<Vec<(NodeId, VariableHandle)>, NodeError> {
-        let name = QualifiedName::new(0, "FirstInGroupFlag");
+        let name = QualifiedName::new(0, FIRST_IN_GROUP_FLAG);
         let mut added = Vec::new();
         for alarm in alarms.iter().filter(|alarm| self.child(alarm, &name).is_none()) {
-            let id = child_id(&self.read(), alarm, "FirstInGroupFlag");
+            let id = child_id(&self.read(), alarm, FIRST_IN_GROUP_FLAG);
             let under = Under {
                 parent: alarm,
                 reference_type: &ns0(reference_type_ids::HAS_COMPONENT),

@@ -47,6 +47,11 @@ impl ConditionNodes {
         self.variables.insert(path.to_owned(), variable);
     }
 
+    /// Removes a Variable.
+    pub(super) fn remove(&mut self, path: &str) {
+        self.variables.remove(path);
+    }
+
     /// Sets a Variable.
     pub(super) fn set(&self, path: &str, value: &Variant, now: UtcTime) {
         let Some(variable) = self.variables.get(path) else { return };

@@ -1,9 +1,12 @@
-//! Removing a condition when its source no longer exists, for example a tag removed from a gateway's configuration.
+//! Removing a condition when its source no longer exists, for example a tag removed from a gateway's configuration, and
+//! removing a group.
 
+use super::condition::FIRST_IN_GROUP_FLAG;
 use super::registry::Inner;
+use crate::alarm::GroupKind;
 use crate::space::AddressSpace;
 use crate::space::store::SlotHandle;
-use taktwerk_types::{NodeId, UtcTime};
+use taktwerk_types::{NodeId, QualifiedName, UtcTime};
 
 impl AddressSpace {
     /// Removes a condition with its branches and nodes. Clients receive a last event without Retain (Part 9 §5.5.2).
@@ -26,9 +29,54 @@ impl AddressSpace {
         }
         true
     }
+
+    /// Removes a group. The next [`Self::poll_alarms`] reports the alarms that it has suppressed. Returns whether it
+    /// existed.
+    pub fn remove_alarm_group(&self, id: &NodeId, now: UtcTime) -> bool {
+        let Some(alarms) = self.alarms() else { return false };
+        let Some(unflagged) = alarms.lock().ungroup(self, id, now) else { return false };
+        // Without the lock of the conditions, because this locks the nodes.
+        for alarm in unflagged {
+            if let Some(flag) = self.child(&alarm, &QualifiedName::new(0, FIRST_IN_GROUP_FLAG)) {
+                self.delete_tree(&flag, now);
+            }
+        }
+        self.delete_tree(id, now);
+        true
+    }
 }
 
 impl Inner {
+    /// Removes a group. Returns alarms whose FirstInGroupFlag has no meaning any more.
+    fn ungroup(&mut self, space: &AddressSpace, id: &NodeId, now: UtcTime) -> Option<Vec<NodeId>> {
+        let Self { watchers, conditions, by_slot, .. } = self;
+        let watchers = watchers.as_mut()?;
+        let (group, alarms) = watchers.remove_group(id)?;
+        for (_, slot) in &group.variables {
+            let index = slot.index();
+            if !watchers.by_slot.contains_key(&index) && !by_slot.contains_key(&index) {
+                slot.set_watched(space.slots().alarms(), false);
+            }
+        }
+        let mut unflagged = Vec::new();
+        for number in alarms.into_iter().filter(|_| group.kind == GroupKind::FirstInGroup) {
+            let Some(condition) = conditions.get_mut(number as usize) else { continue };
+            match watchers.is_first(number) {
+                Some(is_first) => condition.flag_first(is_first, now),
+                // The nodes of a bound instance stay.
+                None if condition.spec.is_bound => condition.flag_first(false, now),
+                None => {
+                    condition.machine.state.first_in_group = None;
+                    if let Some(nodes) = &mut condition.nodes {
+                        nodes.remove(FIRST_IN_GROUP_FLAG);
+                        unflagged.push(condition.spec.id.clone());
+                    }
+                }
+            }
+        }
+        Some(unflagged)
+    }
+
     /// Removes all links to a condition and frees its slot. Returns whether it has nodes of its own.
     fn unregister(&mut self, space: &AddressSpace, number: u32) -> bool {
         self.forget_ties(number);

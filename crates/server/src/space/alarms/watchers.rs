@@ -25,6 +25,14 @@ pub(super) struct Grouped {
     pub(super) suppresses: Vec<u32>,
 }
 
+impl Grouped {
+    /// The place of a removed group, for the next one.
+    fn vacant() -> Self {
+        let (machine, variables, suppresses) = (Group::default(), Vec::new(), Vec::new());
+        Self { id: NodeId::NULL, kind: GroupKind::Related, machine, variables, suppresses }
+    }
+}
+
 /// The groups and metrics of an alarm, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Ties {
@@ -49,6 +57,54 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
+    /// Adds a group. Returns its number.
+    pub(super) fn add_group(&mut self, group: Grouped) -> u32 {
+        let vacant = self.groups.iter().position(|known| known.id.is_null());
+        let at = vacant.unwrap_or(self.groups.len());
+        match self.groups.get_mut(at) {
+            Some(place) => *place = group,
+            None => self.groups.push(group),
+        }
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
+    /// Removes a group. Returns it and its alarms.
+    pub(super) fn remove_group(&mut self, id: &NodeId) -> Option<(Grouped, Vec<u32>)> {
+        let number = self.group_number(id)?;
+        let group = core::mem::replace(self.groups.get_mut(number as usize)?, Grouped::vacant());
+        let mut alarms = Vec::new();
+        for (alarm, ties) in &mut self.ties {
+            if ties.member_of.contains(&number) {
+                alarms.push(*alarm);
+            }
+            for groups in [&mut ties.member_of, &mut ties.suppressed_by] {
+                groups.retain(|known| *known != number);
+            }
+        }
+        self.by_slot.retain(|_, members| {
+            members.retain(|(known, _)| *known != number);
+            !members.is_empty()
+        });
+        self.suppressed.extend(&group.suppresses);
+        Some((group, alarms))
+    }
+
+    /// The number of a group.
+    pub(super) fn group_number(&self, id: &NodeId) -> Option<u32> {
+        let at = self.groups.iter().position(|group| group.id == *id && !id.is_null())?;
+        u32::try_from(at).ok()
+    }
+
+    /// Whether an alarm was active first in a group that shows it. `None` if it is in no such group.
+    pub(super) fn is_first(&self, alarm: u32) -> Option<bool> {
+        let groups = self.ties.get(&alarm).map_or(&[][..], |ties| &ties.member_of).iter();
+        let groups = groups.filter_map(|group| self.groups.get(*group as usize));
+        let first = groups.filter(|group| group.kind == GroupKind::FirstInGroup);
+        first
+            .map(|group| group.machine.first() == Some(Member::Alarm(alarm)))
+            .reduce(|one, other| one || other)
+    }
+
     /// Whether a group currently suppresses an alarm.
     fn suppresses(&self, number: u32) -> bool {
         let groups = self.ties.get(&number).map_or(&[][..], |ties| &ties.suppressed_by);

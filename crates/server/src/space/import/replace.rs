@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::DefaultHasher;
 use taktwerk_nodeset::{Model, NodeSet, NodeSetError, Problem, TypeDictionary};
 use taktwerk_schema::NodeClass;
+use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_types::{NodeId, UtcTime};
 
@@ -162,11 +163,14 @@ impl Importer {
         prepared.generation == self.generation
     }
 
-    /// The nodes that [`Self::replace`] deletes and does not add again.
-    pub fn removed<'a>(&'a self, prepared: &'a Prepared) -> impl Iterator<Item = &'a NodeId> {
+    /// The nodes that [`Self::replace`] deletes and does not add again with the same NodeClass.
+    pub fn removed<'a>(&'a self, space: &AddressSpace, prepared: &'a Prepared) -> Vec<&'a NodeId> {
         let old = prepared.instead.and_then(|batch| self.loaded.get(batch.0));
-        let kept: BTreeSet<&NodeId> = prepared.specs.iter().map(|(_, spec)| &spec.id).collect();
-        old.into_iter().flat_map(|old| old.nodes.keys()).filter(move |id| !kept.contains(id))
+        let new: BTreeMap<&NodeId, NodeClass> =
+            prepared.specs.iter().map(|(_, spec)| (&spec.id, spec.kind.class())).collect();
+        let old = old.into_iter().flat_map(|old| old.nodes.keys());
+        let is_kept = |id: &NodeId| new.get(id).is_some_and(|class| space.node_class(id) == Some(*class));
+        old.filter(|id| !is_kept(id)).collect()
     }
 
     /// Imports the files parsed by [`Self::prepare`]. Services continue in the meantime. A node whose id was used by

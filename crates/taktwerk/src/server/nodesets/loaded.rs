@@ -15,8 +15,10 @@ use taktwerk_types::StatusCode;
 const TOTAL_FACTOR: usize = 4;
 /// The file with the namespaces in the order of their indexes, so that these are the same after a restart.
 const NAMESPACES: &str = "namespaces.txt";
-/// Longest such file in bytes.
-const NAMESPACES_LEN_MAX: u64 = 16 << 20;
+/// Longest such file in bytes. Clients read all namespaces in one Variable.
+const NAMESPACES_LEN_MAX: usize = 1 << 20;
+/// Maximum number of models of all loaded NodeSets. Each new one is compared with all.
+const MODELS_MAX: usize = 1_000;
 
 /// The loaded NodeSets.
 #[derive(Debug, Default)]
@@ -48,7 +50,7 @@ impl Loaded {
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
         let list = folder.join(NAMESPACES);
-        match taktwerk_files::read_text(&list, NAMESPACES_LEN_MAX) {
+        match taktwerk_files::read_text(&list, NAMESPACES_LEN_MAX as u64) {
             Ok(text) => self.namespaces.extend(text.lines().map(str::to_owned)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(&list, error)),
@@ -71,6 +73,15 @@ impl Loaded {
         }
         self.sets = without_replaced(sets);
         Ok(())
+    }
+
+    /// All namespaces if these sets are loaded, of which only the last one is new.
+    fn namespaces_with(&self, sets: &[Set]) -> Vec<String> {
+        let mut all = self.namespaces.clone();
+        if let Some(new) = sets.last() {
+            add_missing(&mut all, &new.namespaces);
+        }
+        all
     }
 
     /// A namespace of a NodeSet that others use: the server, its configuration, or other servers that it mirrors. Default
@@ -111,7 +122,8 @@ impl Loaded {
         settings: &NodeSetMethods,
     ) -> Result<(Vec<Set>, Vec<Set>, Prepared), Refusal> {
         let set = Set::of_client(text)?;
-        if let Some(uri) = self.foreign(&set, space, importer) {
+        let reserved = settings.reserved.iter().find(|uri| set.defines(uri));
+        if let Some(uri) = reserved.or_else(|| self.foreign(&set, space, importer)) {
             let reason = format!(
                 "the namespace {uri} is used by the server or its configuration: define the model in a namespace of its \
                  own"
@@ -124,6 +136,19 @@ impl Loaded {
         let total: usize = sets.iter().map(|set| set.text.len()).sum();
         if total > settings.length_max.saturating_mul(TOTAL_FACTOR) {
             let reason = format!("all loaded NodeSets together would have {total} bytes: unload some");
+            return Err(Refusal::new(StatusCode::BAD_RESOURCE_UNAVAILABLE, reason));
+        }
+        if sets.iter().map(|set| set.uris.len()).sum::<usize>() > MODELS_MAX {
+            let reason =
+                format!("all loaded NodeSets together would have more than {MODELS_MAX} models: unload some");
+            return Err(Refusal::new(StatusCode::BAD_RESOURCE_UNAVAILABLE, reason));
+        }
+        let namespaces = self.namespaces_with(&sets);
+        if namespaces.iter().map(|uri| uri.len() + 1).sum::<usize>() > NAMESPACES_LEN_MAX {
+            let reason = format!(
+                "the URIs of all namespaces together would have more than {NAMESPACES_LEN_MAX} bytes: remove those that \
+                 no node uses from <NamespaceUris>"
+            );
             return Err(Refusal::new(StatusCode::BAD_RESOURCE_UNAVAILABLE, reason));
         }
         let prepared = self.prepare(space, importer, &sets, settings)?;
@@ -143,7 +168,8 @@ impl Loaded {
         let is_gone = |uri: &&str| !sets.iter().any(|set| set.defines(uri));
         let known = self.sets.iter().flat_map(|set| &set.uris).map(String::as_str);
         let namespaces = known.filter(is_gone).collect();
-        let removal = NodeSetRemoval { space, namespaces, nodes: importer.removed(&prepared).collect() };
+        let nodes = importer.removed(space, &prepared).into_iter().collect();
+        let removal = NodeSetRemoval { space, namespaces, nodes };
         if !removal.is_empty() {
             (settings.keep)(&removal)
                 .map_err(|reason| Refusal::new(StatusCode::BAD_INVALID_STATE, reason))?;
@@ -161,8 +187,7 @@ impl Loaded {
     ) -> Result<Changed, Refusal> {
         let (sets, replaced, prepared) = self.check(space, importer, text, settings)?;
         let Some(new) = sets.last() else { return Ok(Changed::default()) };
-        let mut namespaces = self.namespaces.clone();
-        add_missing(&mut namespaces, &new.namespaces);
+        let namespaces = self.namespaces_with(&sets);
         if let Some(folder) = &settings.folder {
             // First, so that a full disk changes nothing.
             if namespaces != self.namespaces {

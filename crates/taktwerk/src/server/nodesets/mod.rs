@@ -37,6 +37,7 @@ type Keep = dyn Fn(&NodeSetRemoval<'_>) -> Result<(), String> + Send + Sync;
 pub struct NodeSetMethods {
     folder: Option<PathBuf>,
     length_max: usize,
+    reserved: Vec<String>,
     keep: Box<Keep>,
 }
 
@@ -49,7 +50,7 @@ impl fmt::Debug for NodeSetMethods {
 
 impl Default for NodeSetMethods {
     fn default() -> Self {
-        Self { folder: None, length_max: LENGTH_MAX, keep: Box::new(|_| Ok(())) }
+        Self { folder: None, length_max: LENGTH_MAX, reserved: Vec::new(), keep: Box::new(|_| Ok(())) }
     }
 }
 
@@ -72,6 +73,14 @@ impl NodeSetMethods {
     #[must_use]
     pub fn length_max(mut self, bytes: usize) -> Self {
         self.length_max = bytes;
+        self
+    }
+
+    /// Namespaces that NodeSets cannot define, because the application may add nodes to them later. Those of which it has
+    /// nodes need not be named.
+    #[must_use]
+    pub fn reserve<U: Into<String>>(mut self, uris: impl IntoIterator<Item = U>) -> Self {
+        self.reserved.extend(uris.into_iter().map(Into::into));
         self
     }
 

@@ -41,6 +41,10 @@ impl Set {
             Some(_) if set.defines(NAMESPACE_ZERO) => {
                 Err(wrong("namespace 0 is part of the server and cannot be loaded"))
             }
+            // Its namespace would not be registered, and belong to whoever registers it.
+            Some(_) if set.uris.iter().any(|uri| !set.namespaces.contains(uri)) => {
+                Err(wrong("a model is not in <NamespaceUris>: add its URI"))
+            }
             Some(first) => Ok(Self { file: file_name(first)?, ..set }),
         }
     }

@@ -1,0 +1,92 @@
+//! Groups of alarms of a configuration.
+
+use super::history::node_id;
+use super::reference::References;
+use crate::failure::Failure;
+use taktwerk::alarms::{Conditions, GroupKind, GroupSpec};
+use taktwerk::schema::ids::object_ids;
+use taktwerk_config::{AlarmGroupSection, ConfigFile};
+use taktwerk_server::AddressSpace;
+use taktwerk_types::NodeId;
+use toml::Spanned;
+
+/// A group of a configuration.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    section: &'a AlarmGroupSection,
+    spec: GroupSpec,
+}
+
+/// The groups that a configuration defines. `has_all_alarms`: a check may skip alarms, and then also the groups.
+pub(super) fn define<'a>(
+    file: &'a ConfigFile,
+    references: &References<'_>,
+    has_all_alarms: bool,
+) -> Result<Vec<Wanted<'a>>, Failure> {
+    let sections = file.config().alarms.group.iter().filter(|_| has_all_alarms);
+    let defined = sections.map(|section| {
+        let spec = group(section, references.space()).map_err(|why| wrong(section, references, &why))?;
+        Ok(Wanted { section, spec })
+    });
+    defined.collect()
+}
+
+/// Replaces groups by others. Equal ones are not touched, unless one of their alarms was added again. Returns whether
+/// there was a change, also before an error.
+pub(super) fn change(
+    references: &References<'_>,
+    present: &mut Vec<GroupSpec>,
+    wanted: Vec<Wanted<'_>>,
+) -> (bool, Result<(), Failure>) {
+    let conditions = Conditions::of(references.space());
+    let before = present.clone();
+    present.retain(|old| {
+        let stays = wanted.iter().any(|new| new.spec == *old) && conditions.has_group(old);
+        if !stays {
+            conditions.remove_group(&old.id);
+        }
+        stays
+    });
+    let mut done = Ok(());
+    for Wanted { section, spec } in wanted {
+        if present.contains(&spec) {
+            continue;
+        }
+        if let Err(error) = conditions.add_group(&spec) {
+            done = Err(wrong(section, references, &error.to_string()));
+            break;
+        }
+        present.push(spec);
+    }
+    let is_equal = before.len() == present.len() && before.iter().all(|group| present.contains(group));
+    (!is_equal, done)
+}
+
+fn wrong(section: &AlarmGroupSection, references: &References<'_>, why: &str) -> Failure {
+    let problem = format!("[[alarms.group]] name = \"{}\": {why}", section.name.get_ref());
+    references.wrong(&section.name, problem)
+}
+
+fn group(section: &AlarmGroupSection, space: &AddressSpace) -> Result<GroupSpec, String> {
+    let namespaces = space.namespaces();
+    let ids = |texts: &[Spanned<String>]| -> Result<Vec<NodeId>, String> {
+        let id = |text: &Spanned<String>| {
+            let text = text.get_ref();
+            node_id(text, &namespaces).ok_or_else(|| format!("{text} is not a NodeId"))
+        };
+        texts.iter().map(id).collect()
+    };
+    let kind = match (section.first_in_group, section.suppresses.is_empty()) {
+        (true, false) => return Err("set either first_in_group or suppresses".to_owned()),
+        (true, true) => GroupKind::FirstInGroup,
+        (false, false) => GroupKind::Suppression,
+        (false, true) => GroupKind::Related,
+    };
+    let members = ids(&section.members)?;
+    let namespace = members.first().map_or(1, |id| id.namespace_index.max(1));
+    let name = section.name.get_ref();
+    let id = NodeId::string(namespace, format!("AlarmGroups/{name}"));
+    let objects = NodeId::numeric(0, object_ids::OBJECTS_FOLDER);
+    let suppresses = ids(&section.suppresses)?;
+    Ok(GroupSpec { members, suppresses, ..GroupSpec::new(id, name, objects, kind) })
+}

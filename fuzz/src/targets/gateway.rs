@@ -49,7 +49,7 @@ pub fn queue(data: &[u8]) {
         && (one.status, one.time, one.received) == (other.status, other.time, other.received)));
     let template =
         Template::parse(r#"{"t":"{tag}","p":"{path}","v":{value},"s":"{status}","k":"{key}","at":"{time}"}"#);
-    let batch = Batch { queue: "q".to_owned(), records, is_last: true };
+    let batch = Batch { queue: "q".to_owned(), records, is_last: true, next: u64::MAX };
     for record in &batch.records {
         let text = template.fill(&batch, record, json_text);
         let json: Json = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));

@@ -1,5 +1,8 @@
 //! Files with one line per value: JSON or CSV.
 //!
+//! A record is always one line, also if its text has line breaks. So no text of a device can look like the beginning of a record,
+//! and an incomplete record is what follows the last line break.
+//!
 //! If the process is killed after writing a batch, the key in the last line of its queue identifies the last written record, so
 //! that no value is written twice. Several writers of a folder take turns: each locks it while it writes a batch. So the last
 //! line of a queue may be behind many lines of others.
@@ -15,15 +18,15 @@ use crate::fields::{Fields, Mistake};
 use crate::value::to_json;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use taktwerk_files::FileLock;
 
-/// Bytes at the end of a file that are searched for its last line.
-const TAIL: u64 = 1 << 20;
 /// How long a batch waits for another writer of the folder, and how often it looks.
 const TURN_MAX: Duration = Duration::from_secs(2);
 const TURN_EVERY: Duration = Duration::from_millis(10);
@@ -96,7 +99,7 @@ impl FileSettings {
         self.folder.join(name)
     }
 
-    /// Opens the last existing file of the day, or the next one if it is full.
+    /// Opens the last existing file of the day, or the next one if it is full, or if a folder or the like has its name.
     fn open(&self, day: &str) -> io::Result<(File, u64)> {
         let mut part = 0;
         while self.file(day, part + 1).exists() {
@@ -104,11 +107,15 @@ impl FileSettings {
         }
         loop {
             let path = self.file(day, part);
-            let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
-            let mut len = file.metadata()?.len();
-            if len < self.bytes_max {
-                len = repair(&mut file, len)?;
-                return Ok((file, len));
+            if !is_occupied(&path) {
+                let failed = |error: io::Error| named("write", &path, &error);
+                let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
+                let mut file = opened.map_err(failed)?;
+                let len = file.metadata().map_err(failed)?.len();
+                if len < self.bytes_max {
+                    let len = repair(&mut file, len).map_err(failed)?;
+                    return Ok((file, len));
+                }
             }
             part += 1;
         }
@@ -130,11 +137,12 @@ impl FileSettings {
             }
             Format::Csv => {
                 let value = match &value {
-                    serde_json::Value::String(text) => text.clone(),
-                    other => other.to_string(),
+                    serde_json::Value::String(text) => cell(text),
+                    other => Cow::Owned(other.to_string()),
                 };
                 let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
-                writer.write_record([&*key, &time, &received, &record.tag, &status, &value])?;
+                let tag = cell(&record.tag);
+                writer.write_record([&*key, &time, &received, &tag, &status, &value])?;
                 writer.flush()?;
             }
         }
@@ -148,7 +156,7 @@ impl FileSettings {
         let known = writing.last.take().filter(|(queue, _)| *queue == batch.queue);
         let written = match known {
             Some((_, number)) => number,
-            None => search::last_number(&self.folder, self.format.extension(), &batch.queue)?,
+            None => search::last_number(&self.folder, self.format, batch)?,
         };
         writing.last = Some((batch.queue.clone(), written));
         // Another writer would cut lines that this one is writing. Not longer than for a batch: if a lease passes to another gateway,
@@ -199,23 +207,50 @@ impl FileSettings {
     }
 }
 
+/// A text in a CSV file. A text with line breaks becomes a JSON string, which has none. A text that begins with a quotation mark
+/// becomes a JSON string, too, so that readers can tell the two apart.
+fn cell(text: &str) -> Cow<'_, str> {
+    if text.starts_with('"') || text.contains(['\n', '\r']) {
+        Cow::Owned(serde_json::Value::from(text).to_string())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Whether the name of a file leads to something else: a folder, a pipe, a socket, or nothing.
+fn is_occupied(path: &Path) -> bool {
+    match std::fs::metadata(path) {
+        Ok(found) => {
+            let kind = found.file_type();
+            kind.is_dir() || kind.is_fifo() || kind.is_socket()
+        }
+        Err(_) => path.is_symlink(),
+    }
+}
+
+/// An error with the name of a file of the folder.
+fn named(doing: &str, path: &Path, error: &io::Error) -> io::Error {
+    let name = path.file_name().map_or(path, Path::new).display();
+    io::Error::new(error.kind(), format!("cannot {doing} {name}: {}", crate::fault::plain(error)))
+}
+
 /// Truncates an incomplete last line. Returns the new length.
 fn repair(file: &mut File, len: u64) -> io::Result<u64> {
-    let tail = tail(file, len)?;
-    let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let kept = len - (tail.len() - whole) as u64;
+    let (mut end, mut kept) = (len, 0);
+    // A line may be longer than a block.
+    while end > 0 {
+        let start = end.saturating_sub(search::BLOCK);
+        let block = search::read_block(file, start, end)?;
+        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
+            kept = start + at as u64 + 1;
+            break;
+        }
+        end = start;
+    }
     if kept < len {
         file.set_len(kept)?;
     }
     Ok(kept)
-}
-
-fn tail(file: &mut File, len: u64) -> io::Result<Vec<u8>> {
-    file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
-    let mut tail = Vec::new();
-    // Not what others append meanwhile.
-    file.take(len.min(TAIL)).read_to_end(&mut tail)?;
-    Ok(tail)
 }
 
 impl Sink for Files {
@@ -237,193 +272,4 @@ impl Sink for Files {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-    use taktwerk_types::{StatusCode, UtcTime};
-
-    fn batch(numbers: core::ops::Range<u64>) -> Batch {
-        let time = UtcTime::parse("2026-01-02T03:04:05Z").unwrap();
-        let record = |number: u64| Record {
-            number,
-            tag: "Line, 1/T".into(),
-            value: format!("v{number}\n00ff-9").as_str().into(),
-            status: StatusCode::GOOD,
-            time,
-            received: time,
-        };
-        Batch { queue: "00ff".to_owned(), records: numbers.map(record).collect(), is_last: true }
-    }
-
-    fn lines(settings: &FileSettings) -> String {
-        std::fs::read_to_string(settings.file("2026-01-02", 0)).unwrap()
-    }
-
-    fn writer(folder: &Path, format: Format) -> FileSettings {
-        FileSettings {
-            folder: folder.to_owned(),
-            format,
-            bytes_max: 1 << 20,
-            sync: false,
-            writing: Mutex::default(),
-        }
-    }
-
-    #[test]
-    fn a_batch_that_is_sent_again_is_written_once() {
-        for format in [Format::JsonLines, Format::Csv] {
-            let folder = tempfile::tempdir().unwrap();
-            let settings = FileSettings { sync: true, ..writer(folder.path(), format) };
-            settings.write(&batch(1..4)).unwrap();
-            let once = lines(&settings);
-            settings.write(&batch(1..4)).unwrap();
-            assert_eq!(lines(&settings), once);
-            settings.write(&batch(1..6)).unwrap();
-            let all = lines(&settings);
-            for number in 1..6 {
-                assert_eq!(all.matches(&format!("00ff-{number}")).count(), 1, "{all}");
-            }
-            // The process was killed in the middle of a line.
-            let path = settings.file("2026-01-02", 0);
-            std::fs::write(&path, format!("{all}{{\"key\":\"00ff-6\",\"ti")).unwrap();
-            settings.write(&batch(6..7)).unwrap();
-            let repaired = lines(&settings);
-            assert!(repaired.starts_with(&all) && repaired.matches("00ff-6").count() == 1, "{repaired}");
-        }
-    }
-
-    /// The process was killed before its queue had noted that a batch was taken, and others have written since.
-    #[test]
-    fn a_writer_that_starts_again_finds_its_last_record_behind_those_of_others() {
-        for format in [Format::JsonLines, Format::Csv] {
-            let folder = tempfile::tempdir().unwrap();
-            let settings = writer(folder.path(), format);
-            settings.write(&batch(1..4)).unwrap();
-            let other = writer(folder.path(), format);
-            // More than one part of a day, and the next day.
-            let day = UtcTime::parse("2026-01-03T03:04:05Z").unwrap();
-            for (numbers, received) in
-                [(1..30_000, None), (30_000..60_000, None), (60_000..60_002, Some(day))]
-            {
-                let mut others = Batch { queue: "aaaa".to_owned(), ..batch(numbers) };
-                if let Some(received) = received {
-                    others.records.iter_mut().for_each(|record| record.received = received);
-                }
-                other.write(&others).unwrap();
-            }
-            assert!(settings.file("2026-01-02", 1).exists() && settings.file("2026-01-03", 0).exists());
-            writer(folder.path(), format).write(&batch(1..6)).unwrap();
-            let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-            let texts: String = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
-            for number in 1..6 {
-                let key = |line: &&str| {
-                    let key = line.split(['"', ',']).find(|part| part.starts_with("00ff-"));
-                    key == Some(&*format!("00ff-{number}")) && !line.ends_with('"')
-                };
-                assert_eq!(texts.lines().filter(key).count(), 1, "{format:?} {number}");
-            }
-        }
-    }
-
-    /// Two gateways with leases, of which one polls the sources at a time, and both live on.
-    #[test]
-    fn writers_of_a_folder_take_turns() {
-        let folder = tempfile::tempdir().unwrap();
-        let of = |format| writer(folder.path(), format);
-        let (first, second, other) = (of(Format::JsonLines), of(Format::JsonLines), of(Format::Csv));
-        let theirs = |numbers| Batch { queue: "ffff".to_owned(), ..batch(numbers) };
-        for round in 0..3 {
-            first.write(&batch(round + 1..round + 2)).unwrap();
-            second.write(&theirs(round + 1..round + 2)).unwrap();
-            // Sent again, because the answer came too late.
-            first.write(&batch(round + 1..round + 2)).unwrap();
-        }
-        // Both at once.
-        std::thread::scope(|scope| {
-            scope.spawn(|| (4..50).for_each(|number| first.write(&batch(number..number + 1)).unwrap()));
-            scope.spawn(|| (4..50).for_each(|number| second.write(&theirs(number..number + 1)).unwrap()));
-        });
-        let all = lines(&first);
-        let keys = all.lines().map(|line| {
-            let line: serde_json::Value = serde_json::from_str(line).unwrap();
-            line["key"].as_str().unwrap().to_owned()
-        });
-        let mut keys: Vec<String> = keys.collect();
-        keys.sort_unstable();
-        let mut expected: Vec<String> =
-            (1..50).flat_map(|number| [format!("00ff-{number}"), format!("ffff-{number}")]).collect();
-        expected.sort_unstable();
-        assert_eq!(keys, expected);
-        other.write(&batch(2..3)).unwrap();
-    }
-
-    /// Another writer would repair the line that is being written.
-    #[test]
-    fn a_folder_that_another_writer_keeps_is_not_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let settings = writer(folder.path(), Format::JsonLines);
-        let lock = FileLock::of_folder(folder.path(), "jsonl.lock").unwrap();
-        let refused = settings.write(&batch(1..2)).unwrap_err().to_string();
-        assert!(refused.contains("is used by"), "{refused}");
-        assert!(!settings.file("2026-01-02", 0).exists());
-        drop(lock);
-        settings.write(&batch(1..2)).unwrap();
-        assert!(lines(&settings).contains("00ff-1"));
-    }
-
-    /// A search may read many lines of others. They write meanwhile, and a retry does not read them again.
-    #[test]
-    fn a_search_needs_no_turn_and_happens_once() {
-        let folder = tempfile::tempdir().unwrap();
-        writer(folder.path(), Format::JsonLines).write(&batch(1..4)).unwrap();
-        let settings = writer(folder.path(), Format::JsonLines);
-        let lock = FileLock::of_folder(folder.path(), "jsonl.lock").unwrap();
-        settings.write(&batch(3..5)).unwrap_err();
-        drop(lock);
-        // Another search would find this line.
-        let path = settings.file("2026-01-02", 0);
-        std::fs::write(&path, lines(&settings) + "{\"key\":\"00ff-9\"}\n").unwrap();
-        settings.write(&batch(3..5)).unwrap();
-        let all = lines(&settings);
-        assert!([3, 4].iter().all(|number| all.matches(&format!("\"00ff-{number}\"")).count() == 1), "{all}");
-    }
-
-    /// A device that is always full instead of a full disk: it cannot be truncated, so the lines are searched again.
-    #[test]
-    fn a_batch_whose_write_failed_is_written_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let settings = writer(folder.path(), Format::JsonLines);
-        let path = settings.file("2026-01-02", 0);
-        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-        settings.write(&batch(1..4)).unwrap_err();
-        std::fs::remove_file(&path).unwrap();
-        // What the device would have taken of it.
-        writer(folder.path(), Format::JsonLines).write(&batch(1..3)).unwrap();
-        settings.write(&batch(1..4)).unwrap();
-        assert_eq!(lines(&settings).matches("\"00ff-").count(), 3);
-    }
-
-    #[test]
-    fn the_lines_of_others_do_not_hide_the_last_record() {
-        let folder = tempfile::tempdir().unwrap();
-        let settings = writer(folder.path(), Format::JsonLines);
-        settings.write(&batch(1..4)).unwrap();
-        let path = settings.file("2026-01-02", 0);
-        let line = format!("{{\"key\":\"ffff-1\",\"value\":\"{}\"}}\n", "x".repeat(TAIL as usize));
-        std::fs::write(&path, lines(&settings) + &line).unwrap();
-        let settings = FileSettings { bytes_max: 1 << 30, ..settings };
-        settings.write(&batch(1..6)).unwrap();
-        assert_eq!(lines(&settings).matches("\"00ff-").count(), 5);
-    }
-
-    #[test]
-    fn a_full_file_is_followed_by_the_next() {
-        let folder = tempfile::tempdir().unwrap();
-        let settings = FileSettings { bytes_max: 10, ..writer(folder.path(), Format::JsonLines) };
-        settings.write(&batch(1..2)).unwrap();
-        settings.write(&batch(1..2)).unwrap();
-        settings.write(&batch(2..3)).unwrap();
-        let read = |part| std::fs::read_to_string(settings.file("2026-01-02", part)).unwrap();
-        assert!(read(0).contains("00ff-1") && read(1).contains("00ff-2") && !read(1).contains("00ff-1\""));
-    }
-}
+mod tests;

@@ -428,7 +428,12 @@ mod tests {
             time: UtcTime::from_unix(Duration::from_secs(number)),
             received: UtcTime::from_unix(Duration::from_secs(1_700_000_000)),
         };
-        Batch { queue: "q".to_owned(), records: (1..=count).map(record).collect(), is_last: true }
+        Batch {
+            queue: "q".to_owned(),
+            records: (1..=count).map(record).collect(),
+            is_last: true,
+            next: count + 1,
+        }
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct Batch {
     pub records: Vec<Record>,
     /// Whether the queue contained nothing else when the batch was taken.
     pub is_last: bool,
+    /// The number of the next new record of the queue. All records that were ever sent have smaller ones.
+    pub next: u64,
 }
 
 impl Batch {

@@ -148,6 +148,7 @@ mod tests {
             queue: "q".to_owned(),
             records: values.iter().enumerate().map(record).collect(),
             is_last: true,
+            next: 100,
         }
     }
 

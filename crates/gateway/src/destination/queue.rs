@@ -384,7 +384,12 @@ impl Queue {
             guard.bytes -= len.min(guard.bytes);
             lost += count;
         }
-        let batch = (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records, is_last });
+        let batch = (!records.is_empty()).then(|| Batch {
+            queue: self.id.clone(),
+            records,
+            is_last,
+            next: guard.next,
+        });
         Ok((batch, lost))
     }
 
@@ -435,9 +440,9 @@ impl Queue {
         if store.parked.records() == 0 {
             return (batch, Vec::new());
         }
-        let Batch { queue, records, is_last } = batch;
+        let Batch { queue, records, is_last, next } = batch;
         let (held, records) = records.into_iter().partition(|record| store.parked.has(&record.tag));
-        (Batch { queue, records, is_last }, held)
+        (Batch { queue, records, is_last, next }, held)
     }
 
     /// Whether any records are parked.
@@ -471,7 +476,9 @@ impl Queue {
                 damaged.iter().try_for_each(|number| all.remove(transaction, *number).map(drop))
             })?;
         }
-        let batch = (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records, is_last: false });
+        let next = store.next;
+        let batch =
+            (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records, is_last: false, next });
         Ok((batch, lost))
     }
 

@@ -50,6 +50,8 @@ fn records_stay_in_order_with_their_numbers_until_they_are_confirmed() {
     assert_eq!(outcome, Outcome { accepted: 6, ..Outcome::default() });
     assert_eq!(front(&queue, 3), [(1, 0), (2, 1), (3, 2)]);
     assert_eq!(front(&queue, 6).len(), 6);
+    // Above the records that a batch does not contain, too.
+    assert_eq!(queue.front(3).unwrap().0.unwrap().next, 7);
     // A second process is rejected.
     assert!(matches!(Queue::open(&path, LIMITS), Err(QueueError::Locked { .. })));
     queue.confirm(3, &[]).unwrap();

@@ -21,7 +21,12 @@ fn batch(records: &[(&str, Variant, u64)], is_last: bool) -> Batch {
         time: at(*seconds),
         received: at(*seconds),
     };
-    Batch { queue: "q".to_owned(), records: records.iter().enumerate().map(record).collect(), is_last }
+    Batch {
+        queue: "q".to_owned(),
+        records: records.iter().enumerate().map(record).collect(),
+        is_last,
+        next: 100,
+    }
 }
 
 /// Messages in short form: topic, sequence number, and metrics; `~` marks historical ones.

@@ -81,6 +81,17 @@ pub enum Problem {
         /// The type.
         node_id: NodeId,
     },
+    /// A type with two supertypes.
+    #[error(
+        "type {node_id} would derive from {supertype} as well as from its present supertype; remove one of the \
+         HasSubtype References"
+    )]
+    SecondSupertype {
+        /// The type.
+        node_id: NodeId,
+        /// The second supertype.
+        supertype: NodeId,
+    },
     /// No loaded model defines a structure or data type.
     #[error(
         "data type {node_id} is not defined by any loaded model; load the NodeSet that defines it as well"

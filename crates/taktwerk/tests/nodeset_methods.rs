@@ -322,6 +322,71 @@ async fn models_that_others_need_stay() {
     assert_eq!(refused, Some((4, StatusCode::BAD_RESOURCE_UNAVAILABLE)));
 }
 
+/// A NodeSet with one ObjectType. `references` are its HasSubtype References: whether forward, and the other type.
+fn typed(uri: &str, others: &[&str], references: &[(bool, &str)]) -> String {
+    let uris = others.iter().map(|uri| format!("<Uri>{uri}</Uri>")).collect::<String>();
+    let required =
+        others.iter().map(|uri| format!("<RequiredModel ModelUri=\"{uri}\"/>")).collect::<String>();
+    let references = references
+        .iter()
+        .map(|(is_forward, id)| {
+            format!("<Reference ReferenceType=\"i=45\" IsForward=\"{is_forward}\">{id}</Reference>")
+        })
+        .collect::<String>();
+    format!(
+        "<UANodeSet xmlns=\"http://opcfoundation.org/UA/2011/03/UANodeSet.xsd\">\
+         <NamespaceUris><Uri>{uri}</Uri>{uris}</NamespaceUris><Models><Model ModelUri=\"{uri}\">{required}</Model></Models>\
+         <UAObjectType NodeId=\"ns=1;i=1\" BrowseName=\"1:Type\"><References>{references}</References></UAObjectType>\
+         </UANodeSet>"
+    )
+}
+
+/// Clients and filters follow supertypes. The types of the server are part of the circle, or those of another NodeSet.
+#[tokio::test]
+async fn types_derive_from_one_type_and_not_from_themselves() {
+    let site = Site::new();
+    let running = site.administered(site.settings());
+    let client = site.connect(&running).await;
+    let refused =
+        |told: &[Variant], part: &str| assert!(told[0].to_string().contains(part), "{part}: {told:?}");
+    for (references, part) in [
+        (&[(false, "i=61"), (true, "i=58")][..], "i=58 would derive"),
+        (&[(false, "i=58"), (true, "i=61")], "i=61 would derive"),
+        (&[(false, "i=58"), (false, "i=61")], "ns=2;i=1 would derive"),
+        (&[(false, "ns=1;i=1")], "derives from itself"),
+    ] {
+        let text = typed("urn:a", &[], references);
+        let told = call(&client, "CheckNodeSet", ByteString::from(text.as_bytes().to_vec())).await.unwrap();
+        refused(&told, part);
+        assert_eq!(load(&client, &text).await, Err(StatusCode::BAD_CONFIGURATION_ERROR), "{part}");
+    }
+    load(&client, &typed("urn:a", &[], &[(false, "i=58"), (false, "i=58")])).await.unwrap();
+    load(&client, &typed("urn:b", &["urn:a"], &[(false, "ns=2;i=1")])).await.unwrap();
+    let circle = typed("urn:a", &[], &[(false, "ns=2;i=1")])
+        .replace("<Uri>urn:a</Uri>", "<Uri>urn:a</Uri><Uri>urn:b</Uri>");
+    let told = call(&client, "CheckNodeSet", ByteString::from(circle.into_bytes())).await.unwrap();
+    refused(&told, "derives from itself");
+}
+
+/// The response to a load has some warnings, however many there are.
+#[tokio::test]
+async fn warnings_fit_into_the_response() {
+    let site = Site::new();
+    let running = site.administered(site.settings());
+    let client = site.connect(&running).await;
+    let missing =
+        (0..300).map(|at| format!("<Reference ReferenceType=\"i=35\">ns=1;i={}</Reference>", 5000 + at));
+    let text = nodeset(LINE, &[], None).replacen(
+        "</References>",
+        &format!("{}</References>", missing.collect::<String>()),
+        1,
+    );
+    let outputs = call(&client, "LoadNodeSet", ByteString::from(text.into_bytes())).await.unwrap();
+    let Variant::Array(warnings) = &outputs[3] else { panic!("{:?}", outputs[3]) };
+    assert_eq!(warnings.values.len(), 101);
+    assert!(outputs[3].to_string().contains("and 200 more"), "{}", outputs[3]);
+}
+
 /// What is kept for ever, and what each new NodeSet is compared with, is limited. The server starts again with all that
 /// it has accepted.
 #[tokio::test]
@@ -333,8 +398,8 @@ async fn namespaces_and_models_of_all_are_limited_together() {
         let uris = (0..99).map(|number| format!("<Uri>urn:{file}:{number}:{}</Uri>", "x".repeat(1000)));
         uris.collect::<String>()
     };
-    let models = |file: u32| {
-        (0..98).map(|number| format!("<Model ModelUri=\"m:{file}:{number}\"/>")).collect::<String>()
+    let models = |file: u32, element: &dyn Fn(String) -> String| {
+        (0..98).map(|number| element(format!("m:{file}:{number}"))).collect::<String>()
     };
     let (mut long, mut many) = (0, 0);
     for number in 0..12 {
@@ -347,10 +412,10 @@ async fn namespaces_and_models_of_all_are_limited_together() {
     }
     for number in 0..12 {
         let uris = models(number, &|uri| format!("<Uri>{uri}</Uri>"));
-        let models = models(number, &|uri| format!("<Model ModelUri=\"{uri}\"/>"));
+        let many_models = models(number, &|uri| format!("<Model ModelUri=\"{uri}\"/>"));
         let text = nodeset(&format!("urn:many:{number}"), &[(number, 1.0)], None);
         let text = text.replace("</NamespaceUris>", &format!("{uris}</NamespaceUris>"));
-        let loaded = load(&client, &text.replace("</Models>", &format!("{models}</Models>"))).await;
+        let loaded = load(&client, &text.replace("</Models>", &format!("{many_models}</Models>"))).await;
         many += u32::from(loaded.is_ok());
         assert!(loaded.is_ok() || loaded == Err(StatusCode::BAD_RESOURCE_UNAVAILABLE), "{loaded:?}");
     }

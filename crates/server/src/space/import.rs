@@ -5,6 +5,7 @@
 
 mod namespaces;
 mod replace;
+mod subtypes;
 
 pub use replace::Prepared;
 
@@ -189,6 +190,7 @@ impl Importer {
                 imported.namespaces.push((index, model.uri.clone()));
             }
         }
+        subtypes::check(space, &sets)?;
         let mut specs = Vec::new();
         for set in &sets {
             for node in &set.nodes {

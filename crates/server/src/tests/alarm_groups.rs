@@ -219,7 +219,7 @@ fn a_removed_group_leaves_its_alarms_without_flags() {
     assert_eq!(flags(&server), [None, Some(true), Some(false)], "of the other group");
     assert_eq!(server.space.child(&alarm(1), &QualifiedName::new(0, "FirstInGroupFlag")), None);
     assert_eq!(value(&server, &alarm(2), "FirstInGroupFlag"), true.into());
-    assert_eq!(memberships(&mut server, &alarm(2)), [other.clone()]);
+    assert_eq!(memberships(&mut server, &alarm(2)), std::slice::from_ref(&other));
     assert_eq!(memberships(&mut server, &alarm(1)), [] as [NodeId; 0]);
     // The next group in the same place has only its own alarms.
     server.space.add_alarm_group(&group(GroupKind::FirstInGroup, &[3]), server.now.utc).unwrap();

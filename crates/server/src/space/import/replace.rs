@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::DefaultHasher;
 use taktwerk_nodeset::{Model, NodeSet, NodeSetError, Problem, TypeDictionary};
 use taktwerk_schema::NodeClass;
-use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_types::{NodeId, UtcTime};
 

@@ -20,6 +20,9 @@ const NAMESPACES_LEN_MAX: usize = 1 << 20;
 /// Maximum number of models of all loaded NodeSets. Each new one is compared with all.
 const MODELS_MAX: usize = 1_000;
 
+/// Maximum number of warnings in a response.
+const WARNINGS_MAX: usize = 100;
+
 /// The loaded NodeSets.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
@@ -241,8 +244,15 @@ impl Loaded {
         let imported = importer.replace(space, prepared, now());
         (self.batch, self.sets) = (Some(imported.batch), sets);
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        (uris, count(imported.node_count), count(imported.deleted_count), imported.warnings)
+        (uris, count(imported.node_count), count(imported.deleted_count), shortened(&imported.warnings))
     }
+}
+
+/// Warnings that fit into a response.
+fn shortened(warnings: &[String]) -> Vec<String> {
+    let first = warnings.iter().take(WARNINGS_MAX).map(|warning| warning.chars().take(500).collect());
+    let more = warnings.len().saturating_sub(WARNINGS_MAX);
+    first.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Refusal {

@@ -1,0 +1,74 @@
+//! The types of NodeSets derive from one type each, and not from themselves, also together with the types of the server.
+//! HasSubtype is a HasChild Reference, and those have no loops (Part 3 §7.5): clients and filters follow supertypes.
+
+use super::ImportError;
+use crate::space::AddressSpace;
+use std::collections::{BTreeMap, BTreeSet};
+use taktwerk_nodeset::{NodeSet, NodeSetError, Problem};
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_types::NodeId;
+
+/// A supertype that a file defines, and the place.
+struct Supertype<'a> {
+    id: &'a NodeId,
+    file: &'a str,
+    line: u32,
+}
+
+impl Supertype<'_> {
+    fn wrong(&self, problem: Problem) -> ImportError {
+        NodeSetError { file: self.file.to_owned(), line: self.line, problem: Box::new(problem) }.into()
+    }
+}
+
+/// Checks files that have the namespace indexes of the server.
+pub(super) fn check(space: &AddressSpace, sets: &[NodeSet]) -> Result<(), ImportError> {
+    // The lock is short: a waiting writer would block other readers.
+    let present = |id: &NodeId| {
+        let nodes = space.read();
+        let ix = nodes.resolve(id.as_ref())?;
+        Some(nodes.supertype(ix).map(|supertype| nodes.id_of(supertype)))
+    };
+    let own: BTreeSet<&NodeId> = sets.iter().flat_map(|set| &set.nodes).map(|node| &node.node_id).collect();
+    let has_subtype = NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE);
+    let mut defined: BTreeMap<&NodeId, Supertype<'_>> = BTreeMap::new();
+    for (set, node) in sets.iter().flat_map(|set| set.nodes.iter().map(move |node| (set, node))) {
+        for reference in node.references.iter().filter(|one| one.reference_type == has_subtype) {
+            let (subtype, id) = match reference.is_forward {
+                true => (&reference.target, &node.node_id),
+                false => (&node.node_id, &reference.target),
+            };
+            let supertype = Supertype { id, file: &set.file, line: node.line };
+            let other = match defined.get(subtype) {
+                Some(known) => Some(known.id.clone()),
+                None if own.contains(subtype) => None,
+                // Without one, it may be the root of all types.
+                None => present(subtype).map(|supertype| supertype.unwrap_or(NodeId::NULL)),
+            };
+            if other.is_some_and(|other| other != *id) {
+                let (node_id, supertype_id) = (subtype.clone(), id.clone());
+                return Err(supertype.wrong(Problem::SecondSupertype { node_id, supertype: supertype_id }));
+            }
+            defined.insert(subtype, supertype);
+        }
+    }
+    let mut checked: BTreeSet<NodeId> = BTreeSet::new();
+    for (subtype, supertype) in &defined {
+        let mut path = BTreeSet::new();
+        let mut id = (*subtype).clone();
+        while !checked.contains(&id) {
+            if !path.insert(id.clone()) {
+                return Err(supertype.wrong(Problem::CircularTypes { node_id: id }));
+            }
+            let next = match defined.get(&id) {
+                Some(next) => Some(next.id.clone()),
+                None if own.contains(&id) => None,
+                None => present(&id).flatten(),
+            };
+            let Some(next) = next else { break };
+            id = next;
+        }
+        checked.extend(path);
+    }
+    Ok(())
+}

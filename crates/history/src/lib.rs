@@ -43,6 +43,15 @@ fn now() -> taktwerk_types::UtcTime {
     taktwerk_types::UtcTime::from_unix(since.unwrap_or_default())
 }
 
+/// Where a gap is marked that a crash left: after the last value, and also now if that value is in the future. Nobody would
+/// find only the first mark if the clock of a device was wrong, nor only the second one if the clock of the server is.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn gap(newest: i64, now: i64) -> impl Iterator<Item = taktwerk_types::UtcTime> {
+    let is_in_future = newest > now;
+    let times = [Some(newest), is_in_future.then_some(now)].into_iter().flatten();
+    times.map(|ticks| taktwerk_types::UtcTime::from_ticks(ticks.saturating_add(1)))
+}
+
 /// Compiles what the page about history shows; it shows both stores.
 #[cfg(all(doctest, feature = "sqlite", feature = "postgres"))]
 #[doc = include_str!("../../../docs/history.md")]

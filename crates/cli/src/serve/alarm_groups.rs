@@ -52,11 +52,11 @@ pub(super) fn change(
         if present.contains(&spec) {
             continue;
         }
-        if let Err(error) = conditions.add_group(&spec) {
-            done = Err(wrong(section, references, &error.to_string()));
-            break;
+        match conditions.add_group(&spec) {
+            Ok(()) => present.push(spec),
+            // The other groups must not be missing because of this one.
+            Err(error) => done = done.and(Err(wrong(section, references, &error.to_string()))),
         }
-        present.push(spec);
     }
     let is_equal = before.len() == present.len() && before.iter().all(|group| present.contains(group));
     (!is_equal, done)

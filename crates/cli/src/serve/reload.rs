@@ -224,7 +224,9 @@ impl Reload {
         // NodeSets that clients have loaded are imported after those of the file at the next start.
         let may_miss = nodesets.is_some() && newer.config().nodeset_methods.enabled;
         let is_rule = |setting: &String| [RECORD, ALARM, GROUP].contains(&setting.as_str());
-        if may_miss || applied.iter().any(is_rule) || sources.requires_nodes() {
+        // Groups may have alarms of tags.
+        let has_groups = !newer.config().alarms.group.is_empty();
+        if may_miss || has_groups || applied.iter().any(is_rule) || sources.requires_nodes() {
             // Their nodes may come with changed NodeSets or tags, or be deleted with them.
             super::rehearsal::check_for(&newer, Some((&**running.space(), &self.started)))?;
         }

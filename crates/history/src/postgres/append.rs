@@ -8,7 +8,7 @@ use postgres::types::{ToSql, Type};
 use postgres::{Client, Transaction};
 use std::collections::BTreeSet;
 use taktwerk_server::history::{HistoryValue, NodeKey};
-use taktwerk_types::{StatusCode, UtcTime, Variant};
+use taktwerk_types::{StatusCode, Variant};
 
 /// Marks the gap after the last value if the previous process was not shut down properly.
 pub(super) fn mark_gaps(client: &mut Client, owner: &str) -> Result<(), postgres::Error> {
@@ -25,11 +25,10 @@ pub(super) fn mark_gaps(client: &mut Client, owner: &str) -> Result<(), postgres
         );
     }
     let mut transaction = client.transaction()?;
-    // Values of devices with wrong clocks may be in the future. Behind them, nobody would find the gap.
     let now = crate::now().ticks();
     for row in rows {
-        if let Some(ticks) = row.try_get::<_, Option<i64>>(1)? {
-            let source = UtcTime::from_ticks(ticks.min(now).saturating_add(1));
+        let Some(ticks) = row.try_get::<_, Option<i64>>(1)? else { continue };
+        for source in crate::gap(ticks, now) {
             let status = StatusCode::BAD_DATA_LOST;
             let value = HistoryValue { source, server: source, status, value: Variant::Empty };
             put(&mut transaction, row.try_get(0)?, &value)?;

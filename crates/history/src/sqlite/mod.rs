@@ -148,8 +148,8 @@ impl SqliteStore {
     }
 
     /// Opens a file, or creates it. If the process that used it last was not shut down properly, the history of every Variable
-    /// that it recorded has Bad_DataLost after its last value, but not in the
-    /// future.
+    /// that it recorded has Bad_DataLost after its last value. If that is in the
+    /// future, there is another mark now.
     ///
     /// # Errors
     /// The file cannot be opened, is damaged, is used by another process, or was created by a later version.
@@ -367,12 +367,11 @@ impl Inner {
             "history: the process that recorded last was not shut down properly; up to its last second of values is missing \
              and marked Bad_DataLost"
         );
-        // Values of devices with wrong clocks may be in the future. Behind them, nobody would find the gap.
         let now = crate::now().ticks();
         let lost: Vec<(u32, HistoryValue)> = recorded
             .into_iter()
             .filter(|(_, newest)| *newest > i64::MIN)
-            .map(|(node, newest)| (node, lost(UtcTime::from_ticks(newest.min(now).saturating_add(1)))))
+            .flat_map(|(node, newest)| crate::gap(newest, now).map(move |time| (node, lost(time))))
             .collect();
         let values: Vec<(u32, &HistoryValue)> = lost.iter().map(|(node, value)| (*node, value)).collect();
         self.append(&values, &[]).map_err(error)?;

@@ -198,8 +198,9 @@ fn a_value_in_the_future_does_not_take_the_mark_with_it() {
             .filter(|value| value.status == StatusCode::BAD_DATA_LOST)
             .map(|value| value.source)
             .collect();
-        let [lost] = lost.as_slice() else { panic!("{found:?}") };
-        assert!(*lost >= before && *lost <= crate::now().plus(Duration::from_secs(1)), "{lost}");
+        let [first, second] = lost.as_slice() else { panic!("{found:?}") };
+        assert!(*first >= before && *first <= crate::now().plus(Duration::from_secs(1)), "{first}");
+        assert!(*second > future, "the clock of the server may be wrong instead");
         store.close().unwrap();
     }
 }

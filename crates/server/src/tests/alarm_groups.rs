@@ -285,6 +285,8 @@ fn invalid_members_are_refused() {
         server.space.add_alarm_group(&spec, server.now.utc).is_err(),
         "only groups that suppress have variables"
     );
+    let twice = server.space.add_alarm_group(&group(GroupKind::Related, &[1, 1]), server.now.utc);
+    assert!(twice.unwrap_err().to_string().contains("exists already"));
     assert!(!server.space.contains(&GROUP), "nothing is left behind");
     server.space.add_alarm_group(&group(GroupKind::Related, &[1]), server.now.utc).unwrap();
     assert_eq!(server.space.alarm_groups(&alarm(1)), Some(vec![GROUP]));

@@ -75,11 +75,15 @@ impl AddressSpace {
         if members.alarms.is_empty() && members.variables.is_empty() {
             return Err(AlarmError::Empty(spec.name.clone()));
         }
-        self.add_group_nodes(spec, &members, &suppressed)?;
-        let flags = match spec.kind {
-            GroupKind::FirstInGroup => self.add_first_flags(&members.shown)?,
-            GroupKind::Related | GroupKind::Suppression => Vec::new(),
-        };
+        self.add_group_object(spec)?;
+        let added = self.add_group_references(spec, &members, &suppressed).and_then(|()| match spec.kind {
+            GroupKind::FirstInGroup => self.add_first_flags(&members.shown),
+            GroupKind::Related | GroupKind::Suppression => Ok(Vec::new()),
+        });
+        // Otherwise the group could not be added after its definition was corrected.
+        let flags = added.inspect_err(|_| {
+            self.delete_tree(&spec.id, now);
+        })?;
         let shard = self.slots().alarms();
         let mut inner = alarms.lock();
         let Inner { watchers, conditions, dirty, by_id, .. } = &mut *inner;
@@ -173,21 +177,10 @@ impl AddressSpace {
         nodes.find(id).ok().filter(|_| is_boolean).and_then(|node| nodes.slot_handle(node))
     }
 
-    /// Adds the group's Object, and the references between it and its alarms.
-    fn add_group_nodes(
-        &self,
-        spec: &GroupSpec,
-        members: &Found,
-        suppressed: &Found,
-    ) -> Result<(), NodeError> {
-        let (kind, member) = match spec.kind {
-            GroupKind::Suppression => (
-                object_type_ids::ALARM_SUPPRESSION_GROUP_TYPE,
-                reference_type_ids::ALARM_SUPPRESSION_GROUP_MEMBER,
-            ),
-            GroupKind::Related | GroupKind::FirstInGroup => {
-                (object_type_ids::ALARM_GROUP_TYPE, reference_type_ids::ALARM_GROUP_MEMBER)
-            }
+    fn add_group_object(&self, spec: &GroupSpec) -> Result<(), NodeError> {
+        let kind = match spec.kind {
+            GroupKind::Suppression => object_type_ids::ALARM_SUPPRESSION_GROUP_TYPE,
+            GroupKind::Related | GroupKind::FirstInGroup => object_type_ids::ALARM_GROUP_TYPE,
         };
         // Part 9 §5.8.2, Table 40: the name under which alarms refer to it.
         let name = match spec.kind {
@@ -202,7 +195,20 @@ impl AddressSpace {
             reference_type: &ns0(reference_type_ids::ORGANIZES),
             type_definition: Some(&ns0(kind)),
         };
-        self.add_node(object, under, UtcTime::NULL)?;
+        self.add_node(object, under, UtcTime::NULL).map(drop)
+    }
+
+    /// Adds the references between a group and its alarms.
+    fn add_group_references(
+        &self,
+        spec: &GroupSpec,
+        members: &Found,
+        suppressed: &Found,
+    ) -> Result<(), NodeError> {
+        let member = match spec.kind {
+            GroupKind::Suppression => reference_type_ids::ALARM_SUPPRESSION_GROUP_MEMBER,
+            GroupKind::Related | GroupKind::FirstInGroup => reference_type_ids::ALARM_GROUP_MEMBER,
+        };
         for id in &members.shown {
             self.add_reference(&spec.id, &ns0(member), id)?;
             if spec.kind == GroupKind::FirstInGroup {

@@ -168,7 +168,10 @@ impl Importer {
         let new: BTreeMap<&NodeId, NodeClass> =
             prepared.specs.iter().map(|(_, spec)| (&spec.id, spec.kind.class())).collect();
         let old = old.into_iter().flat_map(|old| old.nodes.keys());
-        let is_kept = |id: &NodeId| new.get(id).is_some_and(|class| space.node_class(id) == Some(*class));
+        // A node that a client has deleted comes back.
+        let is_kept = |id: &NodeId| {
+            new.get(id).is_some_and(|class| space.node_class(id).is_none_or(|present| present == *class))
+        };
         old.filter(|id| !is_kept(id)).collect()
     }
 

@@ -124,7 +124,7 @@ steps() {
     retry 60 taktwerk endpoints localhost || return
     echo 'a long pass phrase' | $as_service taktwerk user add olaf --role Operator --file "$2" --password-file - || return
     printf '[[role]]\nname = "Engineer"\nusers = ["olaf"]\n' >>"$1"
-    $as_service taktwerk config apply "$1" | grep 'taken over: role' || return
+    $as_service taktwerk config apply "$1" | grep 'applied: role' || return
     echo 'a long pass phrase' >"$scratch/password"
     # An unknown client is refused; then its certificate is trusted, as documented.
     set -- --policy best --user olaf --password-file "$scratch/password" --pki "$scratch/pki"

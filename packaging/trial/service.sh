@@ -84,7 +84,7 @@ check 'service: clients connect as soon as it counts as started' taktwerk endpoi
 check 'service: says where it is' says opc.tcp
 check 'service: runs as its user' sh -c 'ps -o user= -p "$(systemctl show taktwerk --property=MainPID --value)" | grep taktwerk'
 check 'service: certificates are kept with the state' test -d /var/lib/taktwerk/pki/own
-check 'service: a change of the configuration is taken over' reloads 'read again'
+check 'service: a change of the configuration is applied' reloads 'read again'
 check 'service: a wrong configuration is refused, and changes nothing' refuses
 sleep 6
 check 'service: the watchdog is fed' test "$(property NRestarts)" = 0

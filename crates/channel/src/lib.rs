@@ -32,7 +32,7 @@ extern crate self as taktwerk_channel;
 mod assembly;
 mod channel;
 #[cfg(test)]
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/channel/common/mod.rs"]
 mod common;
 pub mod config;
 pub mod ephemeral;

@@ -1,7 +1,5 @@
 //! The store on disk: writing, reading, damage, and detection of changes.
 
-#![allow(clippy::unwrap_used)] // tests
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,11 +2,7 @@
 //!
 //! They are not in the repository: `cargo xtask nodesets` fetches them. TAKTWERK_NODESETS sets another directory.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod files;
-
-use files::{directory, load};
+use crate::files::{directory, load};
 use taktwerk_nodeset::{NodeClass, NodeSet, Problem, TypeDictionary, order_by_dependencies, outdated_models};
 use taktwerk_types::{Decode, DecodeLimits, Decoder, NodeId, Variant};
 

@@ -1,11 +1,7 @@
 //! Structures known only at run time: round trips with generated definitions, and agreement with the generated Rust
 //! types.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod filler;
-
-use filler::Filler;
+use crate::filler::Filler;
 use proptest::prelude::*;
 use taktwerk_schema::dynamic::{DynamicError, DynamicStructure, DynamicValue, TypeRegistry};
 use taktwerk_schema::{

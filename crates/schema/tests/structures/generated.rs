@@ -1,10 +1,6 @@
 //! Every generated structure through the codec: default values, random values, and invalid bytes.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod filler;
-
-use filler::Filler;
+use crate::filler::Filler;
 use proptest::prelude::*;
 use taktwerk_schema::*;
 use taktwerk_types::{Decode, DecodeLimits, Decoder, Encode};

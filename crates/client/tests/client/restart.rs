@@ -1,9 +1,6 @@
 //! Servers that restart with a different configuration, and servers that refuse.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use taktwerk_client::{
     Event, EventQuery, Misuse, Note, OperationKind, SubscriptionEvent, SubscriptionHandle, WantedItem,
 };

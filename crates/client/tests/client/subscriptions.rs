@@ -1,9 +1,6 @@
 //! Publish requests in flight, order, gaps, keep-alives, and changes of subscriptions.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use proptest::prelude::*;
 use taktwerk_client::{Event, Misuse, Restored, SubscriptionEvent, SubscriptionHandle};

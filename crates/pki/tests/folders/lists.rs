@@ -1,7 +1,5 @@
 //! Trust lists whose files have several entries: chains, and revocation lists in PEM.
 
-#![allow(clippy::unwrap_used)] // tests
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -1,7 +1,5 @@
 //! Invalid files: each is refused with its line and a hint, without panics.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use proptest::prelude::*;
 use taktwerk_nodeset::{NodeSet, NodeSetError, TypeDictionary, order_by_dependencies};
 use taktwerk_types::{Variant, variant::ArrayValues};

@@ -1,9 +1,6 @@
 //! Client and server channel against each other: opening, messages of any size at any split, renewal, closing.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use proptest::prelude::*;
 use taktwerk_channel::{

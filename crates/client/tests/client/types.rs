@@ -1,10 +1,7 @@
 //! Structures that only the server defines.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::server::FakeType;
-use common::*;
+use crate::common::server::FakeType;
+use crate::common::*;
 use taktwerk_client::{ClientError, OwnedReply, TypeQuestion, TypeReader};
 use taktwerk_schema::dynamic::DynamicValue;
 use taktwerk_schema::{EnumDefinition, EnumField, StructureDefinition, StructureField, StructureType};

@@ -1,9 +1,6 @@
 //! Connection loss at every step, and the state after reconnecting.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use taktwerk_client::{ClientError, Event, Restored, SubscriptionEvent, SubscriptionParams};
 use taktwerk_schema::{

@@ -1,9 +1,7 @@
 //! Peers that violate the protocol are refused with the right status and never cause a panic.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use proptest::prelude::*;
 use taktwerk_channel::{
     Channel, ChannelConfig, ChannelError, ChannelLimits, Closed, LimitHit, OpenParams, PeerFault,

@@ -1,8 +1,5 @@
 //! Changes by push management in a store, also if the process is killed during a change.
 
-#![allow(clippy::unwrap_used)] // tests
-#![allow(clippy::print_stdout)] // the child reports its progress to its parent
-
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -144,7 +141,7 @@ fn a_killed_process_leaves_a_certificate_and_its_trust_list() {
     store.trust(Group::Applications, &always).unwrap();
     for attempt in 0..30 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture"])
+            .args(["--exact", "managed::child", "--nocapture"])
             .env(CHILD, store.root())
             .stdout(Stdio::piped())
             .spawn()

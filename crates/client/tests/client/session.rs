@@ -1,9 +1,6 @@
 //! Connecting, requests, faults, timeouts, splitting, security.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::{ChannelConfig, ChannelError};

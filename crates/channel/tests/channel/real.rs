@@ -1,9 +1,6 @@
 //! Complete channels with real cryptography: every policy and mode, with renewals, and what real keys refuse.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use rcgen::{CertificateParams, KeyPair, RsaKeySize};
 use std::sync::{Arc, LazyLock};

@@ -1,9 +1,6 @@
 //! A request and its response allocate nothing once the buffers have grown.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use taktwerk_channel::{Body, Event};
 
 /// The driver's buffers keep their capacities, and the channel buffers nothing.

@@ -1,5 +1,4 @@
 //! The generator of typed events. The tests of `taktwerk` compile its output.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::path::PathBuf;
 use taktwerk_nodeset::NodeSet;

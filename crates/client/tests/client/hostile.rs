@@ -1,9 +1,6 @@
 //! Servers that send invalid data: no panic, no endless work, and the client recovers.
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use proptest::prelude::*;
 use taktwerk_client::{ClientError, Event};

@@ -7,7 +7,7 @@
 //! Prints a report and exits with 99 if a guarantee was violated.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // that is what it is for
 
-#[path = "../tests/endurance/mod.rs"]
+#[path = "../tests/messages/endurance/mod.rs"]
 mod endurance;
 
 use endurance::{Plan, run};

@@ -12,7 +12,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // it is a driver
 #![allow(clippy::unwrap_used)] // it ends when something is not there
 
-#[path = "../tests/peers/mod.rs"]
+#[path = "../tests/messages/peers/mod.rs"]
 mod peers;
 
 use std::net::UdpSocket;

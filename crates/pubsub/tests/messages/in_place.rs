@@ -1,10 +1,6 @@
 //! A source that writes in place sends the same bytes as one that is sampled.
 
-#![allow(clippy::unwrap_used)] // a test may
-
-mod common;
-
-use common::{at, configuration, publisher};
+use crate::common::{at, configuration, publisher};
 use proptest::prelude::*;
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{Configuration, DataSetSource, DataSetWriter, WriterGroup};

@@ -1,10 +1,6 @@
 //! Cyclic announcements of publishers (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3, §6.4.1.3.7).
 
-#![allow(clippy::unwrap_used)] // a test may
-
-mod common;
-
-use common::{Got, at, configuration, publisher, subscriber, values};
+use crate::common::{Got, at, configuration, publisher, subscriber, values};
 use taktwerk_pubsub::config::{
     Configuration, ConnectionTransport, DataSetWriter, DataSetWriterTransport, WriterGroup,
 };

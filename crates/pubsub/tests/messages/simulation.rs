@@ -1,9 +1,7 @@
 //! A link that loses, duplicates and reorders, reproducible by seed: the guarantees of the receive state machines hold.
-#![allow(clippy::unwrap_used)] // a test may
 
-mod common;
-
-use common::{Got, at, configuration, keys, publisher, subscriber};
+use crate::common;
+use crate::common::{Got, at, configuration, keys, publisher, subscriber};
 use taktwerk_crypto::{Entropy, PubSubSecurityPolicy, SeededEntropy};
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{Configuration, DataSetWriter, WriterGroup, WriterGroupTransport};

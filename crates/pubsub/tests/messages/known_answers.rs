@@ -1,9 +1,7 @@
 //! Messages written by hand from the tables of Part 14: the layouts of Annex A and their headers.
-#![allow(clippy::unwrap_used)] // a test may
 
-mod common;
-
-use common::{at, connection, publisher, subscriber};
+use crate::common;
+use crate::common::{at, connection, publisher, subscriber};
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{
     Configuration, DataSetWriter, PublishedDataSet, WriterGroup, WriterGroupMessage,

@@ -1,10 +1,7 @@
 //! Many messages over many keys: no repeated nonce, no valid message lost, no forged or replayed message accepted
 //! (security acceptance 34). 10^5 messages here; `examples/key_rotation.rs` sends 10^7.
-#![allow(clippy::unwrap_used)] // a test may
 
-mod endurance;
-
-use endurance::{Plan, run};
+use crate::endurance::{Plan, run};
 use std::sync::Arc;
 use taktwerk_crypto::PubSubProvider;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;

@@ -1,10 +1,7 @@
 //! Reconfiguration of running publishers and subscribers: unchanged parts continue without a gap.
 
-#![allow(clippy::unwrap_used)] // a test may
-
-mod common;
-
-use common::{Got, at, configuration, data_set, keys, publisher, subscriber, values};
+use crate::common;
+use crate::common::{Got, at, configuration, data_set, keys, publisher, subscriber, values};
 use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::reserve::Reservations;

@@ -1,10 +1,6 @@
 //! A publisher and a subscriber derived from its configuration understand each other, in every layout.
 
-#![allow(clippy::unwrap_used)] // a test may
-
-mod common;
-
-use common::{Got, at, configuration, keys, publisher, subscriber, values};
+use crate::common::{Got, at, configuration, keys, publisher, subscriber, values};
 use taktwerk_pubsub::config::{
     Configuration, DataSetWriter, DataSetWriterMessage, WriterGroup, WriterGroupMessage,
 };

@@ -1,7 +1,6 @@
 //! docs/pubsub-configuration.md documents exactly the existing keys.
 
 #![cfg(feature = "serde")]
-#![allow(clippy::unwrap_used)] // a test may
 
 use std::path::Path;
 use taktwerk_pubsub::config::toml::from_toml;

@@ -1,9 +1,6 @@
 //! Keys that the key service has invalidated (Part 14 §8.4.2, §7.2.4.4.2), in virtual time.
-#![allow(clippy::unwrap_used)] // a test may
 
-mod common;
-
-use common::{Got, at, configuration, values};
+use crate::common::{Got, at, configuration, values};
 use std::sync::Arc;
 use taktwerk_crypto::{PubSubSecurityPolicy, SeededEntropy};
 use taktwerk_crypto_dummy::DummyPubSubProvider;

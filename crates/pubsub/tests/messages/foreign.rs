@@ -1,10 +1,7 @@
 //! Messages of other stacks, recorded from the network (`udp_peer --hex`, `interop/pubsub.sh`).
-#![allow(clippy::unwrap_used)] // a test may
 
-mod common;
-mod peers;
-
-use common::{Got, at};
+use crate::common::{Got, at};
+use crate::peers;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_crypto::PubSubSecurityPolicy;
@@ -75,10 +72,10 @@ fn check(text: &str) -> usize {
 
 #[test]
 fn open62541() {
-    assert_eq!(check(include_str!("vectors/open62541.txt")), 12);
+    assert_eq!(check(include_str!("../vectors/open62541.txt")), 12);
 }
 
 #[test]
 fn asyncua() {
-    assert_eq!(check(include_str!("vectors/asyncua.txt")), 2);
+    assert_eq!(check(include_str!("../vectors/asyncua.txt")), 2);
 }

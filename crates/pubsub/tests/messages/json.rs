@@ -1,10 +1,7 @@
 //! JSON NetworkMessages between a publisher and a subscriber.
 #![cfg(feature = "json")]
-#![allow(clippy::unwrap_used)] // a test may
 
-mod common;
-
-use common::{Got, at, configuration, publisher, subscriber};
+use crate::common::{Got, at, configuration, publisher, subscriber};
 use std::sync::Arc;
 use taktwerk_crypto_dummy::DummyPubSubProvider;
 use taktwerk_pubsub::config::{

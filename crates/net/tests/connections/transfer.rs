@@ -1,10 +1,6 @@
 //! Transfers a subscription between sessions on different shards, over loopback.
 
-#![allow(clippy::unwrap_used)] // a test may
-
-mod common;
-
-use common::{monitor, start};
+use crate::common::{monitor, start};
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_net::ServerOptions;

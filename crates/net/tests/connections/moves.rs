@@ -1,10 +1,6 @@
 //! Sessions that reconnect to another shard, through a proxy that can cut connections.
 
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
-
-mod common;
-
-use common::{monitor, start, wait_until};
+use crate::common::{monitor, start, wait_until};
 use core::net::SocketAddr;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

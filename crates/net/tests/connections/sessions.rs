@@ -1,10 +1,6 @@
 //! Real sessions over loopback: client drivers against the server driver.
 
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
-
-mod common;
-
-use common::{after, monitor, start, value_of, wait_until};
+use crate::common::{after, monitor, start, value_of, wait_until};
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_client::{ClientConfig, Delivery, Event, SubscriptionEvent, SubscriptionParams};

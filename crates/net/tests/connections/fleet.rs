@@ -1,10 +1,7 @@
 //! Many clients at once: connection storms, clients that stop reading, clients that die.
 
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
-
-mod common;
-
-use common::{after, monitor, start, wait_until};
+use crate::common;
+use crate::common::{after, monitor, start, wait_until};
 use core::time::Duration;
 use std::io::{Read, Write};
 use std::sync::Arc;

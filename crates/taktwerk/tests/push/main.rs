@@ -1,7 +1,8 @@
 //! Push management of certificates (Part 12 §7.10), and certificates that are renewed while a server runs.
 //!
 //! `lists`: trust lists; `audit`: records and events; `renewal`: new certificates; `shared_files`: files with several
-//! entries; `attacks`: malicious clients, and clients that stop half way; `full_disk`: changes that cannot be made.
+//! entries; `attacks`: malicious clients, and clients that stop half way; `full_disk`: changes that cannot be made;
+//! `trust`: changes by other processes.
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
 mod attacks;
@@ -10,6 +11,7 @@ mod full_disk;
 mod lists;
 mod renewal;
 mod shared_files;
+mod trust;
 
 use std::path::PathBuf;
 use taktwerk::pki::Pki;

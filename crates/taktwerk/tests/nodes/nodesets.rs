@@ -1,7 +1,5 @@
 //! NodeSets at run time: published companion specifications, and structures that only the server defines.
 
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
-
 use std::path::PathBuf;
 use taktwerk::schema::dynamic::DynamicValue;
 use taktwerk::{Client, NodeId, QualifiedName, Server, Variant};

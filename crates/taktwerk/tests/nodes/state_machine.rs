@@ -1,5 +1,4 @@
 //! A client of a state machine with its own type: nodes, Methods that are executable in some states, events.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use core::time::Duration;

@@ -1,7 +1,5 @@
 //! Publishes Variables of one server, and receives them into Variables of another.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use taktwerk::pubsub::config::{Configuration, DataSetReaderMessage, SubscribedDataSet, toml};

@@ -1,7 +1,5 @@
 //! Clients that change alias categories (Part 17 §6.3.4, §6.3.5).
 
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
-
 use taktwerk::schema::ids::{method_ids as m, object_ids};
 use taktwerk::types::{ExpandedNodeId, UaString};
 use taktwerk::{Client, NodeId, RunningServer, Server, StatusCode, Variant};

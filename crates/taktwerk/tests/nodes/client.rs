@@ -1,5 +1,4 @@
 //! The library's client: handles and streams, timeouts, servers that return with changes.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;

@@ -1,7 +1,5 @@
 //! Actions over a real network: invoked once, executed once, answered.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and reports why it is skipped
-
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

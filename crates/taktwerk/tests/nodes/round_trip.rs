@@ -1,7 +1,5 @@
 //! The library's client against the library's server.
 
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
-
 use core::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

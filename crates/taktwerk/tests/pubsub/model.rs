@@ -1,7 +1,5 @@
 //! PubSub in a server's address space: what is shown, who may control it, and keys from the key service.
 
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
-
 use std::sync::Arc;
 use std::time::Duration;
 use taktwerk::pki::Pki;

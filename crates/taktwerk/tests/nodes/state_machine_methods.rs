@@ -1,5 +1,4 @@
 //! Results of state machine Methods, and transitions to a certain state of a sub-machine (Part 16 §4.4.10).
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use taktwerk::client::BrowseOptions;
 use taktwerk::schema::Argument;

@@ -1,7 +1,5 @@
 //! NodeSets that administrators load with Methods.
 
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

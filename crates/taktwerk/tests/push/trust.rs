@@ -1,7 +1,5 @@
 //! Changes of certificates and trust lists while servers run.
 
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
-
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 use taktwerk::pki::Pki;

@@ -1,5 +1,4 @@
 //! Diagnostics and results of Programs, their arguments, and creation and deletion (Part 10).
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use taktwerk::client::{EventQuery, Item, Update};

@@ -1,5 +1,4 @@
 //! Queries of the client, with several responses.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use taktwerk::client::NodeQuery;
 use taktwerk::schema::ids::{object_type_ids, variable_type_ids};

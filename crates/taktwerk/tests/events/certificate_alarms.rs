@@ -1,5 +1,4 @@
 //! The server's alarms for its certificate and trust list, and who receives them.
-#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
 use core::time::Duration;
 use std::fs::File;

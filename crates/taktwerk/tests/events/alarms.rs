@@ -1,5 +1,4 @@
 //! Alarms from a server of the library to a client of the library.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use taktwerk::client::{ConditionEvent, TableChange};

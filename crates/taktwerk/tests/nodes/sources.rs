@@ -1,5 +1,4 @@
 //! Sources of values: a device that hangs affects only its own values.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,4 @@
 //! A Program from a client: methods, states and transition events.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};

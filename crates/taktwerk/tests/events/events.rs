@@ -1,5 +1,4 @@
 //! Events from a server to a client of the library: filters, fields, overflow.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use taktwerk::client::{EventQuery, Item, Subscription, Update};

@@ -1,5 +1,4 @@
 //! Typed events written by the generator: raised by a server, received by a client.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use taktwerk::alarms::AlarmError;
@@ -10,7 +9,7 @@ use taktwerk::{Client, LocalizedText, Node, NodeId, QualifiedName, RunningServer
 
 /// The output of `EventTypes::generate` for the NodeSet; the tests of `taktwerk-nodeset` compare the two.
 mod pump_events {
-    include!("typed_events/pump_events.rs");
+    include!("../typed_events/pump_events.rs");
 }
 
 use pump_events::{PumpAlarm, PumpStoppedEvent, PumpWornEvent};

@@ -1,5 +1,4 @@
 //! Shared directories from a client's view: files, directories, permissions, and protection of everything outside.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use std::path::PathBuf;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
 mod counting;
+mod missing;
 mod nats;
 mod stand;
 

@@ -5,6 +5,7 @@
 
 mod device;
 mod group;
+mod missing;
 mod nats;
 mod stand;
 

@@ -2,10 +2,7 @@
 
 #![allow(dead_code)] // each test uses some of it
 
-#[allow(clippy::duplicate_mod)] // other helpers of the same test have it, too
-#[path = "../missing/mod.rs"]
-mod missing;
-
+use crate::missing;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};

@@ -1,9 +1,6 @@
 //! A real NATS server.
 
-#[allow(clippy::duplicate_mod)] // other helpers of the same test have it, too
-#[path = "../missing/mod.rs"]
-mod missing;
-
+use crate::missing;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,12 +1,7 @@
 //! A gateway with Modbus devices, seen by an OPC UA client.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod device;
-mod stand;
-
-use device::{Device, Mood};
-use stand::{MS, Stand};
+use crate::device::{Device, Mood};
+use crate::stand::{MS, Stand};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

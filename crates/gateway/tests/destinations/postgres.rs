@@ -1,14 +1,10 @@
 //! Sends values to a real PostgreSQL server, which is killed and restarted.
 
 #![cfg(feature = "postgres")]
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
-mod counting;
-mod database;
-mod stand;
-
-use database::{Database, client};
-use stand::Stand;
+use crate::counting;
+use crate::database::{Database, client};
+use crate::stand::Stand;
 
 const LAST: u32 = 2000;
 

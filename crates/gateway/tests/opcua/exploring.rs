@@ -1,10 +1,6 @@
 //! A mirror is browsed again beside its values: they are not delayed by the many requests.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use taktwerk::client::NewNode;

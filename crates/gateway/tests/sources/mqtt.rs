@@ -1,12 +1,8 @@
 //! A gateway with a real broker (mosquitto). Skipped if it is not installed.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
-
-mod missing;
-mod stand;
-
+use crate::missing;
+use crate::stand::{MS, Stand};
 use rumqttc::{Client as Publisher, MqttOptions, QoS};
-use stand::{MS, Stand};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

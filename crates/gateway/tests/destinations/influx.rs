@@ -1,14 +1,10 @@
 //! InfluxDB line protocol: to a real InfluxDB 1, which is killed and restarted, and to a strict imitation of version 2 that
 //! rejects some lines.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
-
-mod counting;
-mod missing;
-mod stand;
-
+use crate::counting;
+use crate::missing;
+use crate::stand::{MS, Stand};
 use serde_json::Value;
-use stand::{MS, Stand};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

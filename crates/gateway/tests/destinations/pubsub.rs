@@ -1,13 +1,8 @@
 //! Sends DataSetMessages to a real broker (mosquitto) and our own subscriber. Skipped if the broker is not installed.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
-
-mod broker;
-mod counting;
-mod stand;
-
-use broker::{Broker, free_port};
-use stand::{MS, Stand};
+use crate::broker::{Broker, free_port};
+use crate::counting;
+use crate::stand::{MS, Stand};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

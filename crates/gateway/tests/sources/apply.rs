@@ -1,12 +1,7 @@
 //! Applies another configuration while sources run and a client is subscribed.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it measures
-
-mod device;
-mod stand;
-
-use device::Device;
-use stand::{MS, Stand};
+use crate::device::Device;
+use crate::stand::{MS, Stand};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};

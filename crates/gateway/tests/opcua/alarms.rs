@@ -1,11 +1,7 @@
 //! A gateway in front of a server with its own alarm types and fields. Clients of the gateway see the alarms as clients of that
 //! server do: in events, after ConditionRefresh, and in the address space.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::time::{Duration, Instant};
 use taktwerk::alarms::Alarm;
 use taktwerk::client::{Attribute, BrowseOptions, Item, Subscription, Update};

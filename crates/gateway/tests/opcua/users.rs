@@ -1,10 +1,6 @@
 //! The user of a source: a server that requires a user certificate.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use taktwerk::pki::Pki;

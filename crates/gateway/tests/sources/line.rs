@@ -1,10 +1,6 @@
 //! A gateway with a device that sends text over TCP.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use taktwerk_types::StatusCode;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;

@@ -1,10 +1,6 @@
 //! Two redundant servers: every fault of one switches to the other within two intervals.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use taktwerk::{RunningServer, Server, Variable};

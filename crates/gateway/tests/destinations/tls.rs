@@ -1,17 +1,11 @@
 //! TLS to a real PostgreSQL server, to a real broker and to an imitation of InfluxDB, with a test authority. Without it, with another authority, or
 //! with another host name the connection fails, and the error names the setting to change.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
-
-mod authority;
-mod broker;
-mod counting;
-#[cfg(feature = "postgres")]
-mod database;
-mod stand;
-
-use authority::{Signed, sign};
-use stand::Stand;
+use crate::authority::{Signed, sign};
+use crate::broker;
+use crate::counting;
+use crate::database;
+use crate::stand::Stand;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;

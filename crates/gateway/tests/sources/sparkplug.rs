@@ -1,17 +1,11 @@
 //! A gateway as Sparkplug B host application with a real broker (mosquitto) and an edge node. Skipped if the broker is not
 //! installed.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
-
-mod broker;
-mod foreign;
-mod stand;
-
-use broker::{Broker, free_port};
-use foreign::Foreign;
+use crate::broker::{Broker, free_port};
+use crate::foreign::Foreign;
+use crate::stand::{MS, Stand};
 use prost::Message;
 use rumqttc::{Client, Event, MqttOptions, Packet, QoS};
-use stand::{MS, Stand};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use taktwerk_gateway::sparkplug::payload::{Metric, Payload, Value};

@@ -1,10 +1,6 @@
 //! A mirror follows a server whose nodes change, while it is connected and across a restart.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use taktwerk::client::{Attribute, NewNode, Subscription};

@@ -1,10 +1,6 @@
 //! A gateway in front of another server: mirroring, merging, writing through, and recovery after a restart.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,12 +1,7 @@
 //! Settings of a tag other than its value: its alarm, and its roles.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod device;
-mod stand;
-
-use device::Device;
-use stand::{MS, Stand};
+use crate::device::Device;
+use crate::stand::{MS, Stand};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,10 +1,6 @@
 //! History of mirrored servers: reads wait for each other, and the gateway's own history does not wait for them.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use taktwerk::client::{HistoryQuery, HistoryRange};

@@ -1,10 +1,6 @@
 //! A gateway in front of a server with its own types: clients of the gateway can use them like those of that server.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use taktwerk::client::{Attribute, BrowseOptions};

@@ -1,14 +1,9 @@
 //! Sends values to a real broker (mosquitto), which is stopped and restarted. Skipped if it is not installed.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
-
-mod broker;
-mod counting;
-mod stand;
-
-use broker::{Broker, free_port};
+use crate::broker::{Broker, free_port};
+use crate::counting;
+use crate::stand::{MS, Stand};
 use rumqttc::{Client as Subscriber, Event, MqttOptions, Packet, QoS};
-use stand::{MS, Stand};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

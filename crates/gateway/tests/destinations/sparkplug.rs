@@ -1,20 +1,13 @@
 //! A gateway as Sparkplug B edge node with a real broker (mosquitto), which is stopped and restarted, and with our own and a
 //! foreign host. Skipped if the broker is not installed.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
-
-mod broker;
-mod counting;
-mod device;
-mod foreign;
-mod stand;
-
-use broker::{Broker, free_port};
-use device::Device;
-use foreign::Foreign;
+use crate::broker::{Broker, free_port};
+use crate::counting;
+use crate::device::Device;
+use crate::foreign::Foreign;
+use crate::stand::{MS, Stand};
 use prost::Message;
 use rumqttc::{Client, Event, MqttOptions, Packet, QoS};
-use stand::{MS, Stand};
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;

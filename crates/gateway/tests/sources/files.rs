@@ -1,10 +1,6 @@
 //! A gateway that reads files of other programs.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;

@@ -1,10 +1,6 @@
 //! A gateway with programs as sources: the samples of the documentation, and programs that misbehave.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking
-
-mod stand;
-
-use stand::{MS, Stand};
+use crate::stand::{MS, Stand};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};

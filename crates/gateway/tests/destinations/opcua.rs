@@ -1,11 +1,7 @@
 //! Writes values to another OPC UA server, which goes down and returns.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod counting;
-mod stand;
-
-use stand::Stand;
+use crate::counting;
+use crate::stand::Stand;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,11 +1,7 @@
 //! Applies other destinations while sources run: no value is lost, and the order of a tag's values is kept.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod counting;
-mod stand;
-
-use stand::{MS, Stand};
+use crate::counting;
+use crate::stand::{MS, Stand};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use taktwerk_gateway::{Applied, Changes, GatewayConfig, GatewayError};

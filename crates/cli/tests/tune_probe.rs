@@ -6,9 +6,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use taktwerk::server::{BuildInfo, Server};
 use taktwerk_lab::program::{Program, Running};
 use taktwerk_schema::ids::variable_ids as ids;
 use taktwerk_schema::{ActivateSessionRequest, GetEndpointsRequest, PublishRequest};
@@ -123,6 +125,8 @@ fn a_running_server_is_only_read_and_left_as_it_was() {
     let notes =
         told["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
     assert!(notes.contains("6 change") && notes.contains("a read takes"), "{notes}");
+    // This server follows writes.
+    assert!(!notes.contains("follows_writes"), "{notes}");
     // A revised limit of the server: it is the shortest interval of the search.
     let shortest = notes.split("publishing interval that it grants is ").nth(1).unwrap();
     let shortest: f64 = shortest.split(' ').next().unwrap().parse().unwrap();
@@ -174,4 +178,35 @@ fn a_server_whose_values_do_not_change_is_told() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("none of 1 variables") && said.contains("--watch"), "{said}");
+}
+
+#[test]
+fn servers_of_others_are_not_promised_to_follow_writes() {
+    let build = BuildInfo::new("Example", "Boiler control", "1.2");
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build_info(build).build().unwrap();
+    let level = server.namespace("urn:plant").variable("Level", 0.0).add().unwrap();
+    let running = server.spawn().unwrap();
+    let (stop, is_stopped) = channel::<()>();
+    let writer = thread::spawn(move || {
+        let mut value = 0.0;
+        while is_stopped
+            .recv_timeout(Duration::from_millis(100))
+            .is_err_and(|error| error == RecvTimeoutError::Timeout)
+        {
+            value += 1.0;
+            level.set(value);
+        }
+    });
+    let url = running.url();
+    let fixed = ["tune", &url, "--watch", "2", "--no-simulation", "--set", "tune.search.publishing_ms=50"];
+    let told = json(&fixed);
+    let notes = told["notes"].to_string();
+    assert!(notes.contains("Boiler control") && notes.contains("follows_writes=true"), "{notes}");
+    let delay = |told: &Value| told["recommended"]["delay_mean_ms"].as_f64().unwrap();
+    // Half an interval, or none: the values change every 100 ms.
+    assert!((24.0..30.0).contains(&delay(&told)), "{told:#}");
+    let followed = json(&[&fixed[..], &["--set", "tune.follows_writes=true"]].concat());
+    assert!(delay(&followed) < 2.0, "{followed:#}");
+    drop(stop);
+    writer.join().unwrap();
 }

@@ -7,7 +7,7 @@ use crate::scenario::{Condition, Scenario, ScenarioError};
 use crate::statistics::{Repeated, mean, within};
 use serde::Serialize;
 use taktwerk_load::result::{Figure, LineRates};
-use taktwerk_model::tune::confirm::{self, ALLOWED, NoScenario};
+use taktwerk_model::tune::confirm::{self, ALLOWED, ALLOWED_MS, NoScenario};
 use taktwerk_model::tune::front::{Scale, front};
 use taktwerk_model::tune::search::Point;
 use taktwerk_model::tune::{Constraint, Figures, Metric, Problem, Tuned};
@@ -127,7 +127,7 @@ impl<'a> Confirmation<'a> {
         let (recommended, default) = (of(RECOMMENDED), of(DEFAULT));
         for metric in COMPARED {
             let row = self.row(RECOMMENDED, &self.tuned.recommended, metric, recommended);
-            findings.push(closeness(&row));
+            findings.push(closeness(&row, self.problem.follows_writes));
             rows.push(row);
         }
         if let Some(point) = &self.default {
@@ -332,14 +332,25 @@ fn less(one: &Repeated, other: &Repeated) -> Option<bool> {
     within((low - other_high, high - other_low), 0.0)
 }
 
-fn closeness(row: &Row) -> Finding {
+/// Whether a promise is kept.
+fn closeness(row: &Row, follows_writes: bool) -> Finding {
     let words = row.figure.words();
-    let claim = format!("the {words} is within {:.0} % of the promise", ALLOWED * 100.0);
+    let percent = ALLOWED * 100.0;
+    let bounds = row.promised.map(|promised| confirm::allowed(row.figure, promised, follows_writes));
+    let is_short = row
+        .promised
+        .zip(bounds)
+        .is_some_and(|(promised, (below, _))| below > promised * (1.0 + ALLOWED) + f64::EPSILON);
+    let margin = if is_short { format!("{ALLOWED_MS} ms") } else { format!("{percent:.0} %") };
+    let claim = match bounds {
+        Some((_, None)) => format!("the {words} is at most {margin} above the promise"),
+        _ => format!("the {words} is within {margin} of the promise"),
+    };
     let told = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| row.figure.text(value));
     let evidence = format!("promised {}, measured {}", told(row.promised), told(row.measured));
-    let holds = row.promised.zip(row.interval).and_then(|(promised, (low, high))| {
-        let above = within((-high, -low), -promised * (1.0 - ALLOWED));
-        match (within((low, high), promised * (1.0 + ALLOWED)), above) {
+    let holds = bounds.zip(row.interval).and_then(|((below, above), (low, high))| {
+        let is_above = above.map_or(Some(true), |above| within((-high, -low), -above));
+        match (within((low, high), below), is_above) {
             (Some(true), Some(true)) => Some(true),
             (Some(false), _) | (_, Some(false)) => Some(false),
             _ => None,

@@ -1,7 +1,7 @@
 //! Evaluates settings by simulation with the production client and server cores in virtual time.
 
 use crate::model::Model;
-use crate::simulate::convert::{awake, of_settings, place_both};
+use crate::simulate::convert::{awake, of_settings, place_both, spread};
 use std::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::host::HostProfile;
@@ -79,7 +79,8 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// See [`publishing::simulate`].
     pub(crate) fn outcome(&self, settings: &Settings, seed: u64) -> Result<Outcome, SimulateError> {
-        let mut setup = Setup { seed, ..self.setup.clone() };
+        let spread = spread(self.problem, settings);
+        let mut setup = Setup { seed, spread, ..self.setup.clone() };
         if let Some(processors) = &self.processors {
             let server = awake(&processors.server, settings);
             (setup.server, setup.client) = (Some(server), Some(processors.client.clone()));
@@ -274,6 +275,31 @@ mod tests {
             let bandwidth = one.bandwidth_bits_s / other.bandwidth_bits_s;
             assert!((0.6..1.4).contains(&delay), "{publishing_ms}: {one:?} {other:?}");
             assert!((0.75..1.3).contains(&bandwidth), "{publishing_ms}: {one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn only_servers_that_follow_writes_promise_no_wait() {
+        let text = "[link]\nprofile = \"rate=1gbit\"\n[[signals]]\ncount = 5\nperiod_ms = 100\n";
+        let of = |follows_writes: bool, is_whole: bool| {
+            let sets = vec![format!("tune.follows_writes={follows_writes}")];
+            let problem = Problem::parse(text, "p", &Options { sets, ..Options::default() }).unwrap();
+            // Each interval divides the period of the signals.
+            [20.0, 25.0, 50.0].map(|publishing_ms| {
+                let settings = Settings { publishing_ms, ..Settings::usual() };
+                let simulation = Simulation::new(&problem, None);
+                let one = match is_whole {
+                    true => simulation.figures(&settings, &simulation.whole(&settings, 1).unwrap()),
+                    false => simulation.evaluate(&settings, 1).unwrap(),
+                };
+                assert_eq!(one.loss, 0.0);
+                one.delay_mean_ms / publishing_ms
+            })
+        };
+        for is_whole in [false, true] {
+            let (followed, other) = (of(true, is_whole), of(false, is_whole));
+            assert!(followed.iter().all(|share| *share < 0.1), "{is_whole}: {followed:?}");
+            assert!(other.iter().all(|share| (0.4..0.6).contains(share)), "{is_whole}: {other:?}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::ids::NodeId;
 use crate::network::{Path, Route, Transport};
 use crate::pair::{NAME, Pair, Placed};
 use crate::plant::{Plant, add_variable, value_of};
-use crate::publishing::value;
+use crate::signals::value;
 use crate::world::World;
 use core::time::Duration;
 use std::rc::Rc;

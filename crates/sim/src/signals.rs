@@ -8,6 +8,8 @@ use taktwerk_types::{ByteString, Instant, Variant};
 pub(crate) struct Rhythm {
     pub(crate) start: Instant,
     pub(crate) period: Duration,
+    /// Values are written up to this much later, evenly.
+    pub(crate) spread: Duration,
     pub(crate) value_len: usize,
 }
 
@@ -16,7 +18,7 @@ impl Rhythm {
     pub(crate) fn written_at(&self, number: i64) -> Option<Instant> {
         let period = u64::try_from(self.period.as_nanos()).ok().filter(|period| *period > 0)?;
         let number = u64::try_from(number).ok()?;
-        let offset = period.checked_mul(number)?;
+        let offset = period.checked_mul(number)?.checked_add(later(number, self.spread))?;
         Some(Instant::from_nanos(self.start.as_nanos().checked_add(offset)?))
     }
 
@@ -56,6 +58,14 @@ impl Rhythm {
     }
 }
 
+/// A part of `spread` in nanoseconds. Any run of numbers has parts that are evenly distributed: the multiples of the golden
+/// ratio (Weyl's sequence).
+pub(crate) fn later(number: u64, spread: Duration) -> u64 {
+    let fraction = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let nanos = (u128::from(fraction) * spread.as_nanos()) >> 64;
+    u64::try_from(nanos).unwrap_or(u64::MAX)
+}
+
 fn low_bytes(value: &Variant) -> Option<u64> {
     let number = match value {
         Variant::Byte(value) => u64::from(*value),
@@ -74,7 +84,8 @@ fn low_bytes(value: &Variant) -> Option<u64> {
 }
 
 /// A value with this many bytes that differs from its predecessor and successor.
-pub(crate) fn value(len: usize, count: i64) -> Variant {
+#[must_use]
+pub fn value(len: usize, count: i64) -> Variant {
     let [low, next, ..] = count.to_le_bytes();
     match len {
         1 => Variant::from(low),
@@ -96,15 +107,20 @@ mod tests {
     fn the_number_of_a_value_follows_from_its_bytes_and_the_time() {
         for value_len in [1, 2, 3, 4, 5, 8, 20] {
             let start = Instant::from_nanos(5_000_000);
-            let rhythm = Rhythm { start, period: Duration::from_millis(10), value_len };
+            let spread = Duration::from_millis(10);
+            let rhythm = Rhythm { start, period: spread, spread, value_len };
             for number in [0i64, 1, 255, 256, 300, 66_000] {
                 let at = rhythm.written_at(number).unwrap();
                 let late = at + Duration::from_millis(1_234);
                 assert_eq!(rhythm.number(&value(value_len, number), late), Some(number), "{value_len}");
             }
         }
-        let rhythm =
-            Rhythm { start: Instant::from_nanos(1_000), period: Duration::from_nanos(10), value_len: 8 };
+        let rhythm = Rhythm {
+            start: Instant::from_nanos(1_000),
+            period: Duration::from_nanos(10),
+            spread: Duration::ZERO,
+            value_len: 8,
+        };
         let at = Instant::from_nanos;
         assert_eq!([0, 1_009, 1_010, 1_025].map(|nanos| rhythm.newest(at(nanos))), [0, 0, 1, 2]);
         // The start is included, the end is not.
@@ -113,10 +129,25 @@ mod tests {
             [written(0, 1_010), written(0, 1_011), written(1_010, 1_030), written(1_011, 1_031)],
             [0, 1, 2, 2]
         );
-        let still = Rhythm { start: Instant::from_nanos(5), period: Duration::ZERO, value_len: 4 };
+        let still = Rhythm { start: Instant::from_nanos(5), period: Duration::ZERO, ..rhythm };
         assert_eq!(
             (still.number(&value(4, 0), Instant::from_nanos(9)), still.written_at(1)),
             (Some(0), None)
         );
+    }
+
+    #[test]
+    fn spread_writes_come_evenly_within_their_period_and_in_order() {
+        let period = Duration::from_millis(10);
+        let start = Instant::from_nanos(0);
+        let rhythm = Rhythm { start, period, spread: period, value_len: 8 };
+        let mut tenths = [0; 10];
+        for number in 1..=1_000 {
+            let written = rhythm.written_at(number).unwrap();
+            let late = written.as_nanos() - 10_000_000 * number as u64;
+            tenths[(late / 1_000_000) as usize] += 1;
+            assert!(written < rhythm.written_at(number + 1).unwrap() || late > 0);
+        }
+        assert!(tenths.iter().all(|count| (95..=105).contains(count)), "{tenths:?}");
     }
 }

@@ -44,6 +44,7 @@ fn plant(servers: u32) -> Scenario {
             shards: 1,
             signals: vec![Signals { count: 1, period: ms(100), value_len: 8 }],
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: vec![0, 1],
         }],

@@ -26,6 +26,7 @@ fn scenario(subscription: Subscription, measured: Duration, faults: Vec<Fault>) 
             shards: 1,
             signals: vec![Signals { count: 1, period: ms(50), value_len: 4 }],
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         }],

@@ -59,6 +59,7 @@ fn scenario(line: &str) -> Scenario {
             shards: 1,
             signals: vec![Signals { count: 300, period: Duration::from_millis(50), value_len: 8 }],
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         }],

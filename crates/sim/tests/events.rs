@@ -32,6 +32,7 @@ fn scenario(subscription: Subscription, faults: Vec<Fault>) -> Scenario {
             shards: 3,
             signals: vec![Signals { count: 3, period: ms(50), value_len: 8 }],
             event_period: ms(20),
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         }],

@@ -63,6 +63,7 @@ fn scenario(cores: u32, jobs: &[(&str, Duration)], clients: Vec<Clients>) -> Sce
             shards: 1,
             signals: vec![Signals { count: 10, period: ms(20), value_len: 8 }],
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         }],

@@ -55,6 +55,7 @@ fn scenario() -> Scenario {
                 Signals { count: 5, period: Duration::ZERO, value_len: 4 },
             ],
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         }],

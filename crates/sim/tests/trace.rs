@@ -72,6 +72,7 @@ fn scenario(has_machines: bool) -> Scenario {
             shards: 2,
             signals: vec![Signals { count: 300, period: Duration::from_millis(100), value_len: 8 }],
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         }],

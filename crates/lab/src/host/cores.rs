@@ -269,6 +269,7 @@ fn scenario(
             shards: 1,
             signals: vec![Signals { count, period: Duration::from_millis(period_ms), value_len }],
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         }],

@@ -210,6 +210,7 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
                 condition.server.sets.iter().map(set).collect()
             },
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         }],
@@ -336,6 +337,7 @@ pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Pa
             shards: 1,
             signals: signals.into_iter().filter(|signals| signals.count > 0).collect(),
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         });
@@ -414,6 +416,7 @@ pub fn of_settings(problem: &Problem, settings: &Settings) -> Scenario {
         shards: settings.threads.max(1),
         signals,
         event_period: Duration::ZERO,
+        spread: spread(problem, settings),
         history: 0,
         authorities: Vec::new(),
     });
@@ -445,6 +448,12 @@ pub fn of_settings(problem: &Problem, settings: &Settings) -> Scenario {
         authorities: Vec::new(),
     });
     scenario
+}
+
+/// By how much writes are spread. The simulated server follows steady writes. For a server that publishes at times of its
+/// own, they come at any time within the publishing interval.
+pub(crate) fn spread(problem: &Problem, settings: &Settings) -> Duration {
+    if problem.follows_writes { Duration::ZERO } else { milliseconds(settings.publishing_ms) }
 }
 
 /// The machine of a server with these settings. A server that polls without end is never woken.

@@ -556,6 +556,7 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
             shards: server.threads,
             signals,
             event_period: reader.ms(&key("event_period_ms"), server.event_period_ms)?,
+            spread: Duration::ZERO,
             history: server.history,
             authorities: reader.chain(&key("authorities"), &server.authorities, &scenario)?,
         });

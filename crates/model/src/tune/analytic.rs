@@ -1,7 +1,8 @@
 //! Delay and bandwidth by formulas: fast, and accurate enough to rule out bad settings.
 //!
 //! A message of a subscription has a fixed part and a part per value. Each cycle carries one message and the Publish
-//! request for the next. Values wait for half of the difference between interval and period, then for the line. If the
+//! request for the next. Values wait for half of the difference between interval and period, or of the interval
+//! if the server does not follow the writes, then for the line. If the
 //! line is nearly full, messages queue (M/D/1). Sizes are those of UA Binary with source and server timestamps.
 
 use super::problem::Problem;
@@ -126,11 +127,11 @@ impl Evaluate for Analytic<'_> {
             bytes += per_s * size * interval_s;
             // Wait until sampled, then until published.
             let sampling = (settings.sampling_ms - one.period_ms).max(0.0) / 2.0;
-            // A subscription publishes right after the writes, so the newest value does not wait.
-            let publishing = if is_session {
-                (settings.publishing_ms - one.period_ms).max(0.0)
-            } else {
-                one.period_ms.min(settings.publishing_ms)
+            let publishing = match is_session {
+                // A subscription that publishes right after the writes: the newest value does not wait.
+                true if problem.follows_writes => (settings.publishing_ms - one.period_ms).max(0.0),
+                true => settings.publishing_ms,
+                false => one.period_ms.min(settings.publishing_ms),
             };
             wait_ms += per_s * (sampling + publishing / 2.0);
         }
@@ -221,6 +222,17 @@ mod tests {
         // 1833 values of 26 bytes: 381 kbit/s beside 30 % of 2 Mbit/s.
         let slow = all[3].utilisation.unwrap();
         assert!((0.5..0.56).contains(&slow), "{slow}");
+    }
+
+    #[test]
+    fn servers_that_do_not_follow_writes_delay_by_half_an_interval() {
+        let delay =
+            |follows: &str, ms: f64| figures(&["link=rate=1gbit", follows], &at(ms)).unwrap().delay_mean_ms;
+        for ms in [4.0, 20.0, 100.0] {
+            let late = delay("tune.follows_writes=false", ms);
+            assert!((late / (ms / 2.0) - 1.0).abs() < 0.1, "{ms}: {late}");
+            assert!(delay("tune.follows_writes=true", ms) < late, "{ms}");
+        }
     }
 
     #[test]

@@ -115,7 +115,14 @@ fn publishing(problem: &Problem, tuned: &Tuned) -> String {
         }
     }
     if parts.is_empty() {
-        return "the only interval in the search that meets the constraints".to_owned();
+        let was_tried = problem.space.is_range || problem.space.publishing_ms.len() > 1;
+        return match (was_tried, problem.constraints.is_empty()) {
+            (false, _) => "not searched: tune.search has only this interval".to_owned(),
+            (true, false) => "no other interval of the search meets the constraints".to_owned(),
+            (true, true) => {
+                "no other interval of the search changes a figure by 1 %, or has figures".to_owned()
+            }
+        };
     }
     format!("the knee of the trade-off: {}", parts.join("; "))
 }
@@ -215,6 +222,6 @@ mod tests {
     #[test]
     fn a_single_interval_is_explained() {
         let found = all(&["tune.search.publishing_ms=40"]);
-        assert!(found[0].why.contains("only interval"), "{found:?}");
+        assert!(found[0].why.contains("only this interval"), "{found:?}");
     }
 }

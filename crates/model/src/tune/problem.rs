@@ -114,6 +114,7 @@ struct TuneSpec {
     clients: Option<u32>,
     full_at: Option<f64>,
     publish_every: Option<f64>,
+    follows_writes: Option<bool>,
     wake_us: Option<f64>,
     core_watts: Option<f64>,
     host: Option<String>,
@@ -177,6 +178,9 @@ pub struct Problem {
     /// If set, the client sends a Publish request each time this share of the publishing interval has passed. Otherwise
     /// the client chooses the number.
     pub publish_every: Option<f64>,
+    /// Whether the server publishes right after the writes of steady writers, as Taktwerk does. Other servers publish at
+    /// times of their own: the writes come at any time within the interval.
+    pub follows_writes: bool,
     /// Time to wake a sleeping thread, in microseconds.
     pub wake_us: f64,
     /// Power of one busy core in watts; `None` if energy is not evaluated.
@@ -312,6 +316,7 @@ impl Problem {
                 }
             },
             publish_every,
+            follows_writes: spec.tune.follows_writes.unwrap_or(true),
             wake_us: positive("tune.wake_us", spec.tune.wake_us, 50.0)?,
             core_watts: spec
                 .tune

@@ -408,6 +408,7 @@ impl Search<'_> {
         let Some(best) = self.best() else { return Err(self.no_answer(goes_on)) };
         let Some(mut recommended) = self.points.get(&best).cloned() else { return Err(TuneError::Stopped) };
         recommended.on_front = true;
+        self.mark_front();
         self.stage = Stage::Alternatives;
         let mut queue_size = 0;
         let mut alternatives = Vec::new();
@@ -417,15 +418,6 @@ impl Search<'_> {
         }
         let mut points: Vec<Point> = self.points.into_values().collect();
         points.sort_by(|a, b| a.settings.publishing_ms.total_cmp(&b.settings.publishing_ms));
-        let feasible: Vec<usize> =
-            points.iter().enumerate().filter(|(_, point)| point.is_feasible).map(|(at, _)| at).collect();
-        let figures: Vec<Figures> =
-            feasible.iter().filter_map(|at| points.get(*at)).map(|one| one.figures).collect();
-        for at in front(&figures, &self.problem.minimize) {
-            if let Some(point) = feasible.get(at).and_then(|at| points.get_mut(*at)) {
-                point.on_front = true;
-            }
-        }
         Ok(Tuned {
             points,
             recommended,
@@ -435,6 +427,19 @@ impl Search<'_> {
             impossible: self.reason.map(|reason| (self.impossible, reason.to_string())),
             evaluations: self.evaluations,
         })
+    }
+
+    /// Marks the points on the Pareto front, by publishing interval.
+    fn mark_front(&mut self) {
+        let mut feasible: Vec<&mut Point> =
+            self.points.values_mut().filter(|point| point.is_feasible).collect();
+        feasible.sort_by(|a, b| a.settings.publishing_ms.total_cmp(&b.settings.publishing_ms));
+        let figures: Vec<Figures> = feasible.iter().map(|point| point.figures).collect();
+        for at in front(&figures, &self.problem.minimize) {
+            if let Some(point) = feasible.get_mut(at) {
+                point.on_front = true;
+            }
+        }
     }
 
     /// Why there is no result.
@@ -507,10 +512,13 @@ impl Search<'_> {
             self.points.values().filter(|point| different(chosen, &point.settings) == ["publishing_ms"]);
         let mut intervals: Vec<Point> = around.cloned().collect();
         intervals.sort_by(|a, b| a.settings.publishing_ms.total_cmp(&b.settings.publishing_ms));
-        // Only choices that differ by at least a third are informative.
-        let shorter =
-            intervals.iter().rev().find(|one| one.settings.publishing_ms <= chosen.publishing_ms * 0.75);
-        let longer = intervals.iter().find(|one| one.settings.publishing_ms >= chosen.publishing_ms * 1.33);
+        // Only choices that differ by at least a third are informative. Those on the front are shown to the user.
+        let is_shorter = |one: &&Point| one.settings.publishing_ms <= chosen.publishing_ms * 0.75;
+        let is_longer = |one: &&Point| one.settings.publishing_ms >= chosen.publishing_ms * 1.33;
+        let shorter = intervals.iter().rev().filter(is_shorter);
+        let longer = intervals.iter().filter(is_longer);
+        let shorter = shorter.clone().find(|one| one.on_front).or_else(|| shorter.clone().next());
+        let longer = longer.clone().find(|one| one.on_front).or_else(|| longer.clone().next());
         let mut all: Vec<Alternative> = shorter
             .into_iter()
             .chain(longer)
@@ -614,6 +622,8 @@ mod tests {
             tuned.evaluations
         );
         assert!(tuned.queue_size >= 3, "{}", tuned.queue_size);
+        let compared = tuned.alternatives.iter().filter(|one| one.setting == "publishing_ms");
+        assert!(compared.clone().count() == 2 && { compared }.all(|one| one.point.on_front), "{tuned:?}");
         assert_eq!(tuned, tune(&given, &formulas, &formulas, &mut |_| true).unwrap());
     }
 

@@ -178,6 +178,7 @@ impl Random {
             shards: 1 + self.small(3),
             signals,
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 0,
             authorities: Vec::new(),
         }

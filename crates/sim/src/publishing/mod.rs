@@ -9,7 +9,8 @@ mod run;
 
 pub use crate::error::SimulateError;
 pub use crate::histogram::Histogram;
-pub use run::{simulate, value};
+pub use crate::signals::value;
+pub use run::simulate;
 
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
@@ -38,6 +39,9 @@ pub struct Setup {
     pub is_half_duplex: bool,
     /// Signals of the server.
     pub signals: Vec<Signals>,
+    /// Values are written up to this much later than their period says, evenly, and by at most a period. Then the server
+    /// finds no phase in which it publishes right after the writes.
+    pub spread: Duration,
     /// Virtual time before the window, until the session is active and the subscription is steady.
     pub warmup: Duration,
     /// Length of the window in virtual time.
@@ -60,6 +64,7 @@ impl Setup {
             link,
             is_half_duplex: false,
             signals,
+            spread: Duration::ZERO,
             warmup: Duration::from_secs(1),
             measured: Duration::from_secs(10),
             server: None,

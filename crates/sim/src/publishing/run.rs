@@ -7,13 +7,16 @@ use crate::host::MachineId;
 use crate::network::{End, Side, Traffic, Transport};
 use crate::pair::{NAME, Pair};
 use crate::plant::{Plant, add_variable, monitor};
+use crate::signals::{Rhythm, value};
 use crate::world::{ClientId, World};
+use core::cell::Cell;
 use core::time::Duration;
+use std::rc::Rc;
 use taktwerk_client::SubscriptionParams;
 use taktwerk_netem::emulator::Conditions;
 use taktwerk_schema::TimestampsToReturn;
 use taktwerk_server::space::{NodeError, VariableHandle};
-use taktwerk_types::{ByteString, Variant};
+use taktwerk_types::Instant;
 
 /// Maximum number of signals. Larger plants are a task for the laboratory.
 const SIGNALS_MAX: u32 = 100_000;
@@ -94,15 +97,15 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
         });
     }
 
-    for (signals, group) in setup.signals.iter().zip(variables) {
-        let mut count = 0i64;
-        let len = signals.value_len;
-        world.every(signals.period, move |world| {
-            count += 1;
-            let now = world.now().utc;
-            group.iter().for_each(|variable| variable.set_at(value(len, count), now));
-            true
-        });
+    let measured_from = world.now().instant + setup.warmup;
+    let window = (measured_from, measured_from + setup.measured);
+    let written: Vec<Rc<Cell<u64>>> = setup.signals.iter().map(|_| Rc::default()).collect();
+    for ((signals, group), written) in setup.signals.iter().zip(variables).zip(&written) {
+        let start = world.now().instant;
+        let period = signals.period;
+        let rhythm = Rhythm { start, period, spread: setup.spread.min(period), value_len: signals.value_len };
+        let written = Rc::clone(written);
+        write_next(&mut world, Writer { rhythm, count: 0, group, window, written });
     }
     world.run_for(setup.warmup)?;
     let from = world.now();
@@ -140,13 +143,8 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
             .signals
             .iter()
             .zip(&application.groups)
-            .map(|(signals, group)| {
-                delays(
-                    signals.count,
-                    writes(setup, signals.period, from.instant.since(start).saturating_sub(up)),
-                    group,
-                )
-            })
+            .zip(&written)
+            .map(|((signals, group), written)| delays(signals.count, written.get(), group))
             .collect(),
         values: application.values.clone(),
         up: to_server,
@@ -241,29 +239,31 @@ fn queue_size(settings: &Settings, period: Duration) -> u32 {
     })
 }
 
-/// A value with this many bytes that differs from the previous one.
-#[must_use]
-pub fn value(len: usize, count: i64) -> Variant {
-    let [low, next, ..] = count.to_le_bytes();
-    match len {
-        1 => Variant::from(low),
-        2 => Variant::from(i16::from_le_bytes([low, next])),
-        4 => Variant::from(count as i32),
-        8 => Variant::from(count),
-        len => {
-            let bytes: Vec<u8> = count.to_le_bytes().into_iter().cycle().take(len).collect();
-            Variant::from(ByteString::from(bytes))
-        }
-    }
+/// A group of signals that is written.
+struct Writer {
+    rhythm: Rhythm,
+    /// Number of the last value.
+    count: i64,
+    group: Vec<VariableHandle>,
+    /// Start and end of the measured time. The start is included, the end is not.
+    window: (Instant, Instant),
+    /// Number of writes within it.
+    written: Rc<Cell<u64>>,
 }
 
-/// Number of writes of a signal in the measured time. Writes happen at `period`, 2 `period`, … after the session was
-/// up.
-fn writes(setup: &Setup, period: Duration, from: Duration) -> u64 {
-    let period = period.as_nanos().max(1);
-    // The start of the interval is included, the end is not. There is no write at time zero.
-    let before = |at: Duration| at.as_nanos().div_ceil(period).max(1) - 1;
-    u64::try_from(before(from + setup.measured) - before(from)).unwrap_or(u64::MAX)
+fn write_next(world: &mut World<Collector>, mut writer: Writer) {
+    let Some(next) = writer.rhythm.written_at(writer.count + 1) else { return };
+    world.at(next, move |world| {
+        writer.count += 1;
+        let now = world.now();
+        let value = value(writer.rhythm.value_len, writer.count);
+        writer.group.iter().for_each(|variable| variable.set_at(value.clone(), now.utc));
+        let (from, until) = writer.window;
+        if now.instant >= from && now.instant < until {
+            writer.written.set(writer.written.get() + 1);
+        }
+        write_next(world, writer);
+    });
 }
 
 fn traffic(world: &World<Collector>, client: ClientId) -> [Traffic; 2] {

@@ -188,7 +188,8 @@ mod tests {
     use taktwerk_types::DataValue;
 
     fn application(delivery: Option<Delivery>) -> Application {
-        let rhythm = Rhythm { start: Instant::from_nanos(0), period: Duration::from_nanos(10), value_len: 8 };
+        let (start, period) = (Instant::from_nanos(0), Duration::from_nanos(10));
+        let rhythm = Rhythm { start, period, spread: Duration::ZERO, value_len: 8 };
         let source = Source { readers: vec![Known::new(rhythm, 2)], delivery };
         let mut application = Application {
             name: "s".to_owned(),

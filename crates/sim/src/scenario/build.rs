@@ -138,7 +138,8 @@ fn shape(scenario: &Scenario, kind: usize, server: &Server) -> Shape {
 }
 
 fn rhythm(group: &Group) -> Rhythm {
-    Rhythm { start: group.start, period: group.signals.period, value_len: group.signals.value_len }
+    let (period, value_len) = (group.signals.period, group.signals.value_len);
+    Rhythm { start: group.start, period, spread: group.spread, value_len }
 }
 
 /// The name in URLs.
@@ -165,6 +166,7 @@ fn site(
         groups.push(Group {
             signals: signals.clone(),
             start: start + phase,
+            spread: server.spread.min(signals.period),
             count: 0,
             variables: Vec::new(),
             written: 0,

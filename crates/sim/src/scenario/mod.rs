@@ -130,6 +130,9 @@ pub struct Server {
     pub signals: Vec<Signals>,
     /// Interval between the numbered events that it raises; zero means none.
     pub event_period: Duration,
+    /// Variables are written up to this much later than their period says, evenly, and by at most a period. Then the
+    /// server finds no phase in which it publishes right after the writes.
+    pub spread: Duration,
     /// Number of values that its history keeps of each variable; 0 means no history. The history is full at the start.
     pub history: u32,
     /// The authorities that it asks about certificates of clients, one after the other. Empty: it asks none.

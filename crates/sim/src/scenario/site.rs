@@ -6,6 +6,7 @@ use super::events::Emitter;
 use super::history::Archive;
 use crate::ids::ServerId;
 use crate::signals::value;
+use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_server::space::VariableHandle;
 use taktwerk_types::Instant;
@@ -20,6 +21,8 @@ pub(super) struct Group {
     pub(super) signals: Signals,
     /// Value number `n` is written `n` periods after this time.
     pub(super) start: Instant,
+    /// Values are written up to this much later.
+    pub(super) spread: Duration,
     /// The number of the last value that was due.
     pub(super) count: i64,
     pub(super) variables: Vec<VariableHandle>,

@@ -34,6 +34,8 @@ const QUEUE: u32 = 100;
 const READS: usize = 11;
 /// Maximum ratio of periods within one group.
 const ALIKE: f64 = 1.25;
+/// ProductName of a Taktwerk server.
+const OWN_PRODUCT: &str = "Taktwerk";
 /// AttributeId of Value (Part 6 Annex A).
 const VALUE: u32 = 13;
 
@@ -91,6 +93,7 @@ pub(super) fn server(
         return Err(Failure::Usage(format!("{url} has no variables below Objects: name some with --node")));
     }
     let sampling = least_sampling(&mut session)?;
+    let product = product(&mut session)?;
     let (seen, revised) = watch(&mut session, &nodes, arguments.watch, interrupt)?;
     session.close();
     if interrupt.asked() {
@@ -121,7 +124,15 @@ pub(super) fn server(
             .push(format!("the server samples every {sampling} ms at the shortest (MinSupportedSampleRate)"));
     }
     notes.push(format!("the shortest publishing interval that it grants is {revised} ms"));
-    let text = plant(&url, &groups, round_trip, revised);
+    let follows_writes = product.as_deref() == Some(OWN_PRODUCT);
+    if !follows_writes {
+        notes.push(format!(
+            "{}: values are promised to wait for half an interval. For a server made with Taktwerk, which publishes right \
+             after the writes of steady writers, add --set tune.follows_writes=true",
+            product.map_or_else(|| "the server does not say its product".to_owned(), |name| format!("the product is {name:?}")),
+        ));
+    }
+    let text = plant(&url, &groups, round_trip, revised, follows_writes);
     Ok(Target { problem: parse(&text, &url, options)?, endpoint: url, notes })
 }
 
@@ -139,6 +150,16 @@ fn round_trip(session: &mut Session) -> Result<f64, Failure> {
         times.push(monotonic().since(start).as_secs_f64());
     }
     Ok(median(&times).unwrap_or(0.0))
+}
+
+/// ProductName of the server, if it has one.
+fn product(session: &mut Session) -> Result<Option<String>, Failure> {
+    let node_id = NodeId::numeric(0, variable_ids::SERVER_SERVER_STATUS_BUILD_INFO_PRODUCT_NAME);
+    let results = session.read(vec![ReadValueId { node_id, attribute_id: VALUE, ..Default::default() }])?;
+    Ok(match results.first().and_then(|result| result.value.as_ref()) {
+        Some(Variant::String(name)) => Some(name.to_string()).filter(|name| !name.is_empty()),
+        _ => None,
+    })
 }
 
 /// MinSupportedSampleRate, if the server has it.
@@ -279,7 +300,7 @@ fn groups(nodes: &[NodeId], seen: &[Seen]) -> Vec<Group> {
 }
 
 /// The plant file for the observations.
-fn plant(url: &str, groups: &[Group], round_trip: f64, revised_ms: f64) -> String {
+fn plant(url: &str, groups: &[Group], round_trip: f64, revised_ms: f64, follows_writes: bool) -> String {
     let mut text = String::new();
     // Writing to a `String` does not fail. `Debug` of a string without control characters is a valid TOML string.
     let _ = writeln!(text, "name = {url:?}");
@@ -292,6 +313,7 @@ fn plant(url: &str, groups: &[Group], round_trip: f64, revised_ms: f64) -> Strin
         let _ = writeln!(text, "bytes = {}\nnodes = [{}]", group.bytes.max(1), nodes.join(", "));
     }
     let from = revised_ms.clamp(1.0, 500.0);
+    let _ = writeln!(text, "[tune]\nfollows_writes = {follows_writes}");
     let _ = writeln!(text, "[tune.search]\npublishing_ms = {{ from = {from:?}, to = 1000.0 }}");
     text
 }
@@ -318,10 +340,11 @@ mod tests {
     fn observations_become_a_plant() {
         let nodes = vec![NodeId::string(2, "a\"b\\c"), NodeId::numeric(2, 7)];
         let groups = [Group { nodes, period_ms: 100.0, bytes: 8 }];
-        let text = plant("opc.tcp://x:4840", &groups, 0.004, 10.0);
+        let text = plant("opc.tcp://x:4840", &groups, 0.004, 10.0, false);
         let problem = parse(&text, "x", &Options::default()).unwrap();
         assert_eq!((problem.items(), problem.space.publishing_ms[0]), (2, 10.0));
         assert_eq!(problem.link.up.delay.base, Duration::from_millis(2));
+        assert!(!problem.follows_writes);
         assert_eq!(problem.nodes[0], ["ns=2;s=a\"b\\c", "ns=2;i=7"]);
         let sets = vec!["link=ppp-2m".to_owned()];
         let problem = parse(&text, "x", &Options { sets, ..Options::default() }).unwrap();

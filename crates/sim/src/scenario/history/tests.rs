@@ -22,6 +22,7 @@ fn scenario() -> Scenario {
             shards: 1,
             signals: vec![Signals { count: 4, period: 20 * MS, value_len: 8 }],
             event_period: Duration::ZERO,
+            spread: Duration::ZERO,
             history: 500,
             authorities: Vec::new(),
         }],

@@ -219,7 +219,8 @@ impl Builder<'_> {
         let rhythm = |signals: &Signals| {
             let period = u64::try_from(signals.period.as_nanos()).unwrap_or(u64::MAX);
             let phase = Duration::from_nanos(entropy.below(period));
-            Rhythm { start: now + phase, period: signals.period, value_len: signals.value_len }
+            let Signals { period, value_len, .. } = *signals;
+            Rhythm { start: now + phase, period, spread: Duration::ZERO, value_len }
         };
         let groups: Vec<Rhythm> = publishers.signals.iter().map(rhythm).collect();
         publishers.data_sets().iter().filter_map(|(group, _)| groups.get(*group).copied()).collect()

@@ -1,9 +1,6 @@
 //! Security tokens renewed for hours under traffic: nothing is lost or late.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;

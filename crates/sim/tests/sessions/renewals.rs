@@ -3,11 +3,8 @@
 //!
 //! Both ends are the production code; time is virtual, so the minute and a half takes only seconds. The same test in
 //! real time and with other stacks is `interop/security.sh renewals`.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rcgen::{CertificateParams, KeyPair, RsaKeySize, SanType};
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;

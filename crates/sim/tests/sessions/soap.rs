@@ -1,9 +1,6 @@
 //! The same cores over SOAP: everything works, but takes more bytes and time.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use taktwerk_schema::ReadRequest;
 use taktwerk_sim::network::soap::{Body, Soap};

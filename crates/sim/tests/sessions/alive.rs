@@ -1,9 +1,6 @@
 //! Keep-alives, their supervision, and the end of subscriptions and sessions that receive no requests.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use taktwerk_client::{Event, SubscriptionEvent, SubscriptionParams};
 use taktwerk_sim::plant::monitor;
 use taktwerk_sim::{ClientId, Path, Route, Subscriber};

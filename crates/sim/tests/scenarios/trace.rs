@@ -1,5 +1,4 @@
 //! Traces in the format that Perfetto reads.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use serde_json::Value;

@@ -1,9 +1,6 @@
 //! The simulator itself: its reproducibility and its reports.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use taktwerk_sim::plant::monitor;
 use taktwerk_sim::{Broken, Path, Route};
 

@@ -1,10 +1,6 @@
 //! Hosts with processors: work takes time, queues, and is distributed.
 
-#![allow(clippy::unwrap_used)] // tests fail by panicking
-
-mod common;
-
-use common::{SERVER, Site, lasting_subscription, millis, numbers, secs, subscription};
+use crate::common::{SERVER, Site, lasting_subscription, millis, numbers, secs, subscription};
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_client::{Client, ClientConfig, Target};

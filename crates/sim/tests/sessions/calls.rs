@@ -1,5 +1,4 @@
 //! Opening a session and reading blocks over links, with processors and certificate authorities.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};

@@ -1,9 +1,6 @@
 //! The age of values when they reach their clients, from the write to the application over a real protocol.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_sim::plant::monitor;

@@ -1,9 +1,6 @@
 //! The connection is cut after each single byte between the first message and the first value.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use taktwerk_client::{Event, SubscriptionEvent};
 use taktwerk_sim::network::End;
 use taktwerk_sim::plant::monitor;

@@ -1,9 +1,6 @@
 //! A client that stops reading does not affect others.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::collections::BTreeMap;
 use taktwerk_client::Event;
 use taktwerk_schema::ReadRequest;

@@ -1,9 +1,6 @@
 //! Many publishing cycles: every message arrives once and in order, with every value at its item.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_sim::plant::monitor;

@@ -1,5 +1,4 @@
 //! Captured packets, read back with a parser that is independent of the simulation.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};

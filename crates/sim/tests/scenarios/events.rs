@@ -1,6 +1,5 @@
 //! Event items and durable subscriptions in scenarios: what is lost is reported, and the rest arrives in order. The
 //! rules are checked by the clients of a scenario; here are the cases that must have occurred.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};

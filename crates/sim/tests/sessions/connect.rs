@@ -1,9 +1,6 @@
 //! Connecting over all kinds of paths.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use taktwerk_client::Event;
 use taktwerk_sim::{Path, Route, Subscriber};
 

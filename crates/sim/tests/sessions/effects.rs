@@ -1,9 +1,6 @@
 //! Slow work delays nothing else.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::future::poll_fn;
 use core::sync::atomic::{AtomicI64, Ordering};
 use core::task::Poll;

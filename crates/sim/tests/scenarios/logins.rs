@@ -1,7 +1,5 @@
 //! Logins with passwords, and history: slow jobs that take processors.
 
-#![allow(clippy::unwrap_used)] // tests fail by panicking
-
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::HostProfile;

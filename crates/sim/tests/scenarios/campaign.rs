@@ -1,5 +1,4 @@
 //! Scripts found by campaigns, and a few seeds of a campaign.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};

@@ -1,7 +1,5 @@
 //! Certificate authorities as nodes: servers and clients ask them over links before they accept a certificate.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use core::time::Duration;
 use std::io;
 use std::sync::{Arc, Mutex};

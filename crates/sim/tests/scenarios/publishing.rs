@@ -1,5 +1,4 @@
 //! Results for a plant with given subscription settings.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};

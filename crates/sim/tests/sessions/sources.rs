@@ -1,9 +1,6 @@
 //! Polled sources, some of which hang.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::future::poll_fn;
 use core::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use core::task::Poll;

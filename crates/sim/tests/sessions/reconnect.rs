@@ -1,10 +1,7 @@
 //! The order of Part 4 §6.7: the session is reactivated, subscriptions are transferred, and only what the server has
 //! lost is created again.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use taktwerk_client::{Event, Restored, SubscriptionEvent};
 use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_sim::plant::monitor;

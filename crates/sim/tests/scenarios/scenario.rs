@@ -1,5 +1,4 @@
 //! Plants as described by users.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};

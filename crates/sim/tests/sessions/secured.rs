@@ -1,9 +1,6 @@
 //! Sessions with security and users, for hours, with cuts, crashes, renewals and slow signatures.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;

@@ -1,10 +1,6 @@
 //! Clients that disconnect while they connect.
 
-#![allow(clippy::unwrap_used)] // tests fail by panicking
-
-mod common;
-
-use common::{Site, millis, secs};
+use crate::common::{Site, millis, secs};
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_model::HostProfile;

@@ -1,0 +1,251 @@
+//! `taktwerk nodeset load` and `unload` with a server that has `[nodeset_methods]`.
+
+use crate::installation::{Installation, LIMIT, nodeset};
+use std::path::Path;
+use taktwerk::pki::Pki;
+use taktwerk_lab::program::{Program, Running};
+use taktwerk_pki::{CertificateSettings, NewKey};
+
+const POLICY: &str = "ECC_nistP256_AesGcm";
+
+fn pki(folder: &Path, name: &str) -> Pki {
+    let settings = CertificateSettings::new(name, &format!("urn:test:{name}"));
+    Pki::in_folder(folder.join(name)).settings(settings).create_missing([NewKey::NistP256]).open().unwrap()
+}
+
+/// A secured server. Anonymous clients are administrators if their application is the one of the tests.
+struct Site {
+    installation: Installation,
+}
+
+impl Site {
+    fn new() -> Self {
+        let installation = Installation::new();
+        let folder = installation.folder.path();
+        let (ours, theirs) = (pki(folder, "server"), pki(folder, "client"));
+        ours.trust_those_of(&theirs).unwrap();
+        theirs.trust_those_of(&ours).unwrap();
+        std::fs::create_dir(folder.join("nodesets")).unwrap();
+        Self { installation }
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.installation.folder.path().join(name).display().to_string()
+    }
+
+    fn configure(&self, more: &str) {
+        let text = format!(
+            "[server]\nbind = [\"127.0.0.1:0\"]\napplication_uri = \"urn:test:server\"\n\
+             [security]\npki = \"server\"\npolicies = [\"{POLICY}\"]\n[identities]\nanonymous = true\n\
+             [[role]]\nname = \"ConfigureAdmin\"\nanonymous = true\n\
+             [nodeset_methods]\nenabled = true\nfolder = \"nodesets\"\n{more}"
+        );
+        std::fs::write(self.installation.file(), text).unwrap();
+    }
+
+    fn serve(&self) -> Running {
+        self.installation.serve(&[])
+    }
+
+    /// Exit code and output of a command with the secured connection.
+    fn run(&self, arguments: &[&str]) -> (i32, String) {
+        let program = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments);
+        let output = program.args(["--policy", POLICY, "--pki", &self.file("client")]).run(LIMIT).unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+#[test]
+fn a_nodeset_is_loaded_kept_and_unloaded() {
+    let site = Site::new();
+    site.configure("");
+    let file = site.file("line.xml");
+    std::fs::write(&file, nodeset(&[(1, 1.5), (2, 2.5)])).unwrap();
+    let server = site.serve();
+    let (code, text) = site.run(&["nodeset", "load", server.url(), &file, "--check"]);
+    assert!(code == 0 && text.contains("the server would load it"), "{code} {text}");
+    let (code, text) = site.run(&["nodeset", "load", server.url(), &file]);
+    assert!(code == 0 && text.contains("urn:line: 2 nodes added, 0 nodes deleted"), "{code} {text}");
+    // A mistake is told with its place, and changes nothing.
+    std::fs::write(&file, nodeset(&[(3, 3.5)]).replace("<Double", "<Dooble")).unwrap();
+    for arguments in
+        [&["nodeset", "load", server.url(), &file][..], &["nodeset", "load", server.url(), &file, "--check"]]
+    {
+        let (code, text) = site.run(arguments);
+        assert!(code == 4 && text.contains("line.xml:1:"), "{code} {text}");
+    }
+    let (code, text) = site.run(&["nodeset", "unload", server.url(), "urn:other"]);
+    assert!(code == 4 && text.contains("BadNotFound"), "{code} {text}");
+    drop(server);
+    // The next start has it, and so has the check of a configuration that names a node.
+    site.configure("[[alarms.alarm]]\nvariable = \"nsu=urn:line;i=2\"\nhigh = 2.0\n");
+    let config = site.installation.file().display().to_string();
+    let check =
+        Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(["config", "check", &config]).run(LIMIT).unwrap();
+    assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&check.stderr));
+    let server = site.serve();
+    let (code, text) = site.run(&["read", server.url(), "nsu=urn:line;i=2"]);
+    assert!(code == 0 && text.contains("2.5"), "{code} {text}");
+    // Without it, the server would not start again.
+    let (code, text) = site.run(&["nodeset", "unload", server.url(), "urn:line"]);
+    assert!(code == 4 && text.contains("refers to nodes of this namespace"), "{code} {text}");
+    site.configure("");
+    let (code, text) = site.run(&["nodeset", "unload", server.url(), "urn:line"]);
+    assert!(code == 0 && text.contains("0 nodes added, 2 nodes deleted"), "{code} {text}");
+    let (code, text) = site.run(&["read", server.url(), "nsu=urn:line;i=2"]);
+    assert!(code == 4 && text.contains("BadNodeIdUnknown"), "{code} {text}");
+}
+
+#[test]
+fn a_missing_folder_and_a_server_without_methods_are_named() {
+    let site = Site::new();
+    site.configure("");
+    std::fs::remove_dir(site.file("nodesets")).unwrap();
+    let config = site.installation.file().display().to_string();
+    let start =
+        Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(["serve", "--config", &config]).run(LIMIT).unwrap();
+    let text = String::from_utf8_lossy(&start.stderr).into_owned();
+    assert!(start.status.code() != Some(0) && text.contains("nodesets"), "{text}");
+    let file = site.file("line.xml");
+    std::fs::write(&file, nodeset(&[(1, 1.5)])).unwrap();
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("enabled = true", "enabled = false")).unwrap();
+    let server = site.serve();
+    let (code, text) = site.run(&["nodeset", "load", server.url(), &file]);
+    assert!(code == 4 && text.contains("[nodeset_methods]"), "{code} {text}");
+}
+
+/// `nodeset` with another namespace.
+fn other(uri: &str, variables: &[(u32, f64)]) -> String {
+    nodeset(variables).replace("urn:line", uri)
+}
+
+#[test]
+fn namespaces_have_the_same_indexes_after_a_restart() {
+    let site = Site::new();
+    let tags = "[[source]]\nname = \"sim\"\ntype = \"simulation\"\n\
+                [[tag]]\nname = \"T\"\nsource = \"sim\"\n";
+    site.configure(tags);
+    let write = |name: &str, text: String| {
+        let file = site.file(name);
+        std::fs::write(&file, text).unwrap();
+        file
+    };
+    let namespaces = |url: &str| {
+        let (code, text) = site.run(&["read", url, "i=2255", "--json"]);
+        assert_eq!(code, 0, "{text}");
+        text.split_once("\"Value\": [").unwrap().1.split_once(']').unwrap().0.to_owned()
+    };
+    let server = site.serve();
+    // The second one comes first by its name.
+    for (name, uri) in [("line.xml", "urn:line"), ("axis.xml", "urn:axis")] {
+        let (code, text) =
+            site.run(&["nodeset", "load", server.url(), &write(name, other(uri, &[(1, 1.5)]))]);
+        assert_eq!(code, 0, "{text}");
+    }
+    let before = namespaces(server.url());
+    assert!(before.find("urn:line").unwrap() < before.find("urn:axis").unwrap(), "{before}");
+    drop(server);
+    let server = site.serve();
+    assert_eq!(namespaces(server.url()), before);
+    // The indexes of others stay when one is unloaded.
+    let (code, text) = site.run(&["nodeset", "unload", server.url(), "urn:line"]);
+    assert_eq!(code, 0, "{text}");
+    drop(server);
+    let server = site.serve();
+    assert_eq!(namespaces(server.url()), before);
+    // A changed rule is examined in an address space with the same indexes.
+    let index = before.matches("urn:").count();
+    let axis = format!("[[alarms.alarm]]\nvariable = \"ns={index};i=1\"\nhigh = 2.0\n");
+    site.configure(&format!("{tags}{axis}"));
+    let config = site.installation.file().display().to_string();
+    let apply =
+        Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(["config", "apply", &config]).run(LIMIT).unwrap();
+    let said = [apply.stdout, apply.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("applied: alarms.alarm"), "{said} {before} {index}");
+}
+
+#[test]
+fn a_newer_nodeset_has_what_the_configuration_names() {
+    let site = Site::new();
+    site.configure("");
+    let file = site.file("line.xml");
+    let server = site.serve();
+    let load = |text: String| {
+        std::fs::write(&file, text).unwrap();
+        site.run(&["nodeset", "load", server.url(), &file])
+    };
+    let both = nodeset(&[(1, 1.5), (12, 2.5)]);
+    let both = both.replace("</Uri>", "</Uri><Uri>urn:axis</Uri>");
+    let both = both.replace("</Models>", "<Model ModelUri=\"urn:axis\"/></Models>");
+    let (code, text) = load(both);
+    assert_eq!(code, 0, "{text}");
+    let alarm = |variable: &str| format!("[[alarms.alarm]]\nvariable = \"{variable}\"\nhigh = 2.0\n");
+    site.configure(&alarm("nsu=urn:line;i=12"));
+    // i=1 is not the beginning of i=12, and urn:axis is not named.
+    let (code, text) = load(nodeset(&[(12, 2.5)]));
+    assert_eq!(code, 0, "{text}");
+    // Nodes are also named with indexes, or only by a PubSub configuration.
+    let (_, text) = site.run(&["read", server.url(), "i=2255", "--json"]);
+    let (before, _) = text.split_once("urn:line").unwrap();
+    let index = before.split_once("\"Value\": [").unwrap().1.matches(',').count();
+    let named = format!("ns={index};i=12");
+    let field = format!(
+        "[[data-set]]\nname = \"d\"\n[[data-set.fields]]\nname = \"x\"\ntype = \"Double\"\nnode = \"{named}\"\n"
+    );
+    std::fs::write(site.file("pubsub.toml"), field).unwrap();
+    let published = "[pubsub]\nconfiguration = \"pubsub.toml\"\n";
+    for (more, name) in [
+        (alarm("nsu=urn:line;i=12"), "nsu=urn:line;i=12"),
+        (alarm(&named), &named),
+        (published.to_owned(), "pubsub.toml:6: data set"),
+        ("[[alarms.alarm]]\n".to_owned(), "cannot check"),
+    ] {
+        site.configure(&more);
+        let (code, text) = load(nodeset(&[(1, 2.5)]));
+        assert!(code == 4 && text.contains(name), "{more}: {text}");
+        let (code, text) = site.run(&["nodeset", "unload", server.url(), "urn:line"]);
+        assert!(code == 4 && text.contains("refers to nodes of this namespace"), "{more}: {text}");
+    }
+    // Tags name nodes of other servers.
+    site.configure(&format!(
+        "# nsu=urn:line;i=12\n[[source]]\nname = \"s\"\ntype = \"opcua\"\nurl = \"opc.tcp://a\"\n\
+         [[tag]]\nsource = \"s\"\nname = \"t\"\nnode = \"{named}\"\n"
+    ));
+    let (code, text) = load(nodeset(&[(1, 2.5)]));
+    assert_eq!(code, 0, "{text}");
+    site.configure("[[namespace]]\nuri = \"urn:axis\"\n");
+    let (code, text) = load(other("urn:axis", &[(1, 1.5)]));
+    assert_eq!(code, 0, "{text}");
+    let two = nodeset(&[(1, 1.5)]).replace("</Models>", "<Model ModelUri=\"urn:axis\"/></Models>");
+    let (code, text) = load(two.replace("</Uri>", "</Uri><Uri>urn:axis</Uri>"));
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = load(nodeset(&[(1, 1.5)]));
+    assert!(code == 4 && text.contains("refers to urn:axis"), "{text}");
+}
+
+#[test]
+fn files_that_require_a_loaded_nodeset_are_refused_at_a_reload() {
+    let site = Site::new();
+    site.configure("");
+    let line = site.file("line.xml");
+    std::fs::write(&line, nodeset(&[(1, 1.5)])).unwrap();
+    let required = "<Model ModelUri=\"urn:axis\"><RequiredModel ModelUri=\"urn:line\"/></Model>";
+    let axis = other("urn:axis", &[(1, 1.5)]).replace("<Model ModelUri=\"urn:axis\"/>", required);
+    std::fs::write(site.file("axis.xml"), axis).unwrap();
+    let server = site.serve();
+    let (code, text) = site.run(&["nodeset", "load", server.url(), &line]);
+    assert_eq!(code, 0, "{text}");
+    let config = site.installation.file();
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("[server]\n", "[server]\nnodesets = [\"axis.xml\"]\n")).unwrap();
+    let config = config.display().to_string();
+    let apply =
+        Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(["config", "apply", &config]).run(LIMIT).unwrap();
+    let said = String::from_utf8_lossy(&apply.stderr).into_owned();
+    assert!(apply.status.code() != Some(0) && said.contains("urn:line"), "{said}");
+    let (code, text) = site.run(&["read", server.url(), "nsu=urn:axis;i=1"]);
+    assert!(code != 0 && text.contains("no namespace urn:axis"), "{code} {text}");
+}

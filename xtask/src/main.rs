@@ -23,6 +23,7 @@ mod loom;
 mod simulate;
 mod test;
 mod tidy;
+#[cfg(feature = "versus")]
 mod versus;
 
 /// Why a task failed, as text.
@@ -74,6 +75,28 @@ fn main() -> ExitCode {
         Err(failure) => {
             eprintln!("error: {failure}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(not(feature = "versus"))]
+mod versus {
+    use std::path::Path;
+    use std::process::{Command, ExitCode};
+
+    /// Builds this program with the laboratory, and runs it.
+    pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["run", "--quiet", "--package", "xtask", "--features", "versus", "--manifest-path"]);
+        match cargo.arg(root.join("Cargo.toml")).args(["--", "versus"]).args(arguments).status() {
+            Ok(status) => {
+                let code = status.code().and_then(|code| u8::try_from(code).ok());
+                code.map_or(ExitCode::FAILURE, ExitCode::from)
+            }
+            Err(error) => {
+                eprintln!("error: cargo does not start: {error}");
+                ExitCode::from(6)
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! `cargo xtask test`: all tests and checks in one command (called by README.md and .ci/run).
 //!
 //! Steps run one after the other, and all of them run even if one fails. Tests mostly wait, so CPU-bound checks run
-//! beside them with the lowest priority. The last line counts passed and failed tests and checks.
+//! beside them with the lowest priority, in two rows: checks of one row need the lock of cargo's build directory, and
+//! use a single processor most of the time. The last line counts passed and failed tests and checks.
 
 use crate::Failure;
 use std::io::{BufRead, BufReader};
@@ -43,18 +44,21 @@ const fn slow(name: &'static str, program: &'static str, arguments: &'static [&'
     Step { from: Extent::Full, ..step(name, program, arguments) }
 }
 
+/// This program. `cargo xtask` would wait for the lock of cargo's build directory.
+const XTASK: &str = "xtask";
+
 /// Features that are not in default builds but can be tested on any machine.
-const FEATURES: &str = "taktwerk-cli/attack,taktwerk-cli/can,taktwerk-history/postgres";
+const FEATURES: &str = "taktwerk-cli/attack,taktwerk-cli/can,taktwerk-history/postgres,xtask/versus";
 
 /// Features of the gateway whose tests need servers, or libraries in other languages.
 const SERVERS: &str = "kafka,nats,parquet,can";
 
 const STEPS: &[Step] = &[
     step("format", "cargo", &["fmt", "--all", "--check"]),
-    step("published NodeSets", "cargo", &["xtask", "nodesets"]),
-    step("generated code", "cargo", &["xtask", "codegen", "--check"]),
-    step("documentation", "cargo", &["xtask", "docs", "--check"]),
-    step("tidy and wasm32", "cargo", &["xtask", "tidy", "--wasm"]),
+    step("published NodeSets", XTASK, &["nodesets"]),
+    step("generated code", XTASK, &["codegen", "--check"]),
+    step("documentation", XTASK, &["docs", "--check"]),
+    step("tidy", XTASK, &["tidy"]),
     // Most of their tests are in the step "gateway with its servers". Those of InfluxDB and Sparkplug need no feature.
     Step { from: Extent::Nightly, ..step("servers for the gateway", "interop/servers.sh", &[]) },
     step("tests, compiled", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-run"]),
@@ -67,8 +71,8 @@ const STEPS: &[Step] = &[
     // Tests mostly wait, and cargo runs one executable after the other. Both halves take about the same time.
     Step {
         halves: &[
-            &["--test", "[abd-k]*", "--test", "c[!a]*"],
-            &["--lib", "--bins", "--test", "[!a-l]*", "--test", "l[!a]*"],
+            &["--test", "[abd-ks]*", "--test", "c[!a]*"],
+            &["--lib", "--bins", "--test", "[!a-ls]*", "--test", "l[!a]*"],
         ],
         ..step("tests", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-fail-fast"])
     },
@@ -159,19 +163,25 @@ const STEPS: &[Step] = &[
 /// The first step with others beside it. Earlier steps need the whole machine.
 const FIRST_WITH_OTHERS: &str = "tests";
 
-/// The steps beside them, one after the other. No result depends on their duration.
-const BESIDE: &[Step] = &[
-    step(
-        "lints",
-        "cargo",
-        &["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"],
-    ),
-    step("examples in documentation", "cargo", &["test", "--workspace", "--features", FEATURES, "--doc"]),
-    // Default builds must compile without the optional features, which all other steps enable.
-    slow("default build of the command", "cargo", &["check", "-p", "taktwerk-cli"]),
-    step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
-    slow("models of the slots", "cargo", &["xtask", "loom"]),
-    slow("packages", "cargo", &["xtask", "dist", "--development"]),
+/// The rows of steps beside them. No result depends on their duration. All that need the lock of cargo's build directory
+/// are in the first row.
+const BESIDE: [&[Step]; 2] = [
+    &[
+        step(
+            "lints",
+            "cargo",
+            &["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"],
+        ),
+        // Default builds must compile without the optional features, which all other steps enable.
+        slow("default build of the command", "cargo", &["check", "-p", "taktwerk-cli"]),
+        step("examples in documentation", "cargo", &["test", "--workspace", "--features", FEATURES, "--doc"]),
+        step("wasm32", XTASK, &["tidy", "--wasm"]),
+    ],
+    &[
+        step("campaign, 2 000 seeds", XTASK, &["simulate", "--development", "--seeds", "2000"]),
+        slow("models of the slots", XTASK, &["loom"]),
+        slow("packages", XTASK, &["dist", "--development"]),
+    ],
 ];
 
 /// Number of tests in a step's output.
@@ -229,7 +239,12 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
                 scope.spawn(move || {
                     // Until its tests run, cargo keeps others from building.
                     has_begun.iter().take(step.halves.len().max(1)).for_each(drop);
-                    of_extent(BESIDE).for_each(|step| run_and_tell(root, step, Manner::Beside, None, report));
+                    for row in BESIDE {
+                        scope.spawn(move || {
+                            of_extent(row)
+                                .for_each(|step| run_and_tell(root, step, Manner::Beside, None, report));
+                        });
+                    }
                 });
             }
             run_and_tell(root, step, Manner::Alone, Some(begun), &report);
@@ -321,8 +336,11 @@ fn run_once(
     mut begun: Option<Sender<()>>,
     count: &mut Count,
 ) -> Result<(), Failure> {
-    let program =
-        if step.program.contains('/') { root.join(step.program) } else { Path::new(step.program).to_owned() };
+    let program = match step.program {
+        XTASK => std::env::current_exe().map_err(|error| format!("this program is not found: {error}"))?,
+        program if program.contains('/') => root.join(program),
+        program => Path::new(program).to_owned(),
+    };
     // The scripts use the programs built for tests: a release build takes as long as all tests.
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
     let mut command = Command::new(if manner == Manner::Beside { Path::new("nice") } else { &program });
@@ -482,7 +500,7 @@ mod tests {
 
     #[test]
     fn every_step_names_a_program() {
-        let mut steps = STEPS.iter().chain(BESIDE);
+        let mut steps = STEPS.iter().chain(BESIDE.into_iter().flatten());
         assert!(steps.all(|step| !step.program.is_empty() && !step.name.is_empty()));
         assert!(STEPS.iter().any(|step| step.name == FIRST_WITH_OTHERS && step.from == Extent::Quick));
     }

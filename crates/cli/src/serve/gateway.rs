@@ -40,7 +40,8 @@ pub(crate) fn missing_files(file: &ConfigFile) -> Vec<String> {
 }
 
 pub(super) use imp::{
-    Newer, Prepared, Queues, Started, namespaces, prepare, prepare_adapters, register_namespace, rehearse,
+    Newer, Prepared, Queues, Started, claimed, namespaces, prepare, prepare_adapters, register_namespace,
+    rehearse,
 };
 
 #[cfg(feature = "gateway")]
@@ -52,6 +53,7 @@ mod imp {
     use crate::serve::reference::References;
     use std::path::Path;
     use std::time::{Duration, Instant};
+    use taktwerk::BuildError;
     /// The queues of destinations.
     pub(crate) use taktwerk_gateway::Destinations as Queues;
     use taktwerk_gateway::configuration::references;
@@ -93,6 +95,11 @@ mod imp {
     pub(crate) struct Newer(Option<GatewayConfig>);
 
     impl Newer {
+        /// The namespace of the tags, which may have them only after a restart.
+        pub(crate) fn namespace(&self) -> Option<&str> {
+            self.0.as_ref().map(|config| config.namespace.as_str())
+        }
+
         /// Whether destinations send variables that must exist.
         pub(crate) fn requires_nodes(&self) -> bool {
             self.0.as_ref().is_some_and(|config| !Required::of(config).0.is_empty())
@@ -256,6 +263,11 @@ mod imp {
         }
     }
 
+    /// A NodeSet defines the namespace of the tags.
+    pub(crate) fn claimed(file: &ConfigFile, error: &BuildError) -> Failure {
+        Failure::Usage(format!("{}: [gateway] namespace: {error}", file.path().display()))
+    }
+
     pub(super) fn files(file: &ConfigFile) -> Result<Vec<NamedFile>, Failure> {
         let files = taktwerk_gateway::files::named(file.path(), file.text());
         files.map_err(|mistake| Failure::Usage(mistake.to_string()))
@@ -284,12 +296,15 @@ mod imp {
         own.into_iter().chain([taktwerk_gateway::NAMESPACE_DEFAULT.to_owned()]).collect()
     }
 
-    /// Registers the namespace of a file's tags, so that its index does not depend on loaded NodeSets.
+    /// Registers the namespace of a file's tags, so that its index does not depend on loaded NodeSets, and no NodeSet can
+    /// define it.
     pub(crate) fn register_namespace(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
-        if let Some(config) = load(file)? {
-            server.space().add_namespace(&config.namespace);
+        match load(file)? {
+            Some(config) => {
+                server.reserve_namespace(&config.namespace).map_err(|error| claimed(file, &error))
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Adds the nodes of a file's tags.
@@ -605,6 +620,10 @@ mod imp {
         Vec::new()
     }
 
+    pub(crate) fn claimed(file: &ConfigFile, error: &taktwerk::BuildError) -> Failure {
+        Failure::Usage(format!("{}: {error}", file.path().display()))
+    }
+
     pub(crate) fn register_namespace(file: &ConfigFile, _: &Server) -> Result<(), Failure> {
         load(file).map(drop)
     }
@@ -641,6 +660,10 @@ mod imp {
     pub(crate) struct Newer;
 
     impl Newer {
+        pub(crate) fn namespace(&self) -> Option<&str> {
+            None
+        }
+
         pub(crate) fn requires_nodes(&self) -> bool {
             false
         }

@@ -230,6 +230,11 @@ impl Reload {
             // Their nodes may come with changed NodeSets or tags, or be deleted with them.
             super::rehearsal::check_for(&newer, Some((&**running.space(), &self.started)))?;
         }
+        // Last, because it stays reserved.
+        if let Some(uri) = sources.namespace() {
+            let reserved = running.reserve_namespace(uri, nodesets.as_ref());
+            reserved.map_err(|error| super::gateway::claimed(&newer, &error))?;
+        }
         let mut outcome = Outcome::default();
         let step = Step { applied, nodesets, files, sources };
         let done = self.change(

@@ -249,3 +249,77 @@ fn files_that_require_a_loaded_nodeset_are_refused_at_a_reload() {
     let (code, text) = site.run(&["read", server.url(), "nsu=urn:axis;i=1"]);
     assert!(code != 0 && text.contains("no namespace urn:axis"), "{code} {text}");
 }
+
+/// The default permissions of a NodeSet would apply to the tags.
+#[cfg(feature = "gateway")]
+#[test]
+fn the_namespace_of_tags_that_a_reload_brings_and_nodesets_exclude_each_other() {
+    const TAGS: &str =
+        "[[source]]\nname = \"sim\"\ntype = \"simulation\"\n[[tag]]\nname = \"T\"\nsource = \"sim\"\n";
+    let site = Site::new();
+    // Without a folder, only the running server knows the loaded NodeSets.
+    let configure = |more: &str| {
+        site.configure(more);
+        let text = std::fs::read_to_string(site.installation.file()).unwrap();
+        std::fs::write(site.installation.file(), text.replace("folder = \"nodesets\"\n", "")).unwrap();
+    };
+    configure("");
+    let line = site.file("line.xml");
+    let load = |url: &str, uri: &str| {
+        std::fs::write(&line, other(uri, &[(1, 1.5)])).unwrap();
+        site.run(&["nodeset", "load", url, &line])
+    };
+    let with = |uri: &str| configure(&format!("[gateway]\nnamespace = \"{uri}\"\n{TAGS}"));
+    let apply = || installation::apply(&site.installation.file());
+    let server = site.serve();
+    let url = server.url();
+    let (code, text) = load(url, "urn:line");
+    assert_eq!(code, 0, "{text}");
+    let refused = |(code, text): (i32, String)| {
+        assert!(
+            code == 2 && text.contains("[gateway] namespace") && text.contains("urn:line"),
+            "{code} {text}"
+        );
+        let (code, text) = site.run(&["read", url, "nsu=urn:line;s=sim/T"]);
+        assert!(code == 4 && text.contains("BadNodeIdUnknown"), "{code} {text}");
+    };
+    with("urn:line");
+    refused(apply());
+    // A namespace of NodeSet files that come with the same reload.
+    with("urn:file");
+    std::fs::write(site.file("file.xml"), other("urn:file", &[(1, 1.5)])).unwrap();
+    let text = std::fs::read_to_string(site.installation.file()).unwrap();
+    let text = text.replace("[server]\n", "[server]\nnodesets = [\"file.xml\"]\n");
+    std::fs::write(site.installation.file(), text).unwrap();
+    let (code, text) = apply();
+    assert!(code == 2 && text.contains("urn:file"), "{code} {text}");
+    // The first tags.
+    with("urn:tags");
+    let (code, text) = apply();
+    assert!(code == 0 && text.contains("applied: source, tag"), "{code} {text}");
+    let refuses = |uri: &str| {
+        let (code, text) = load(url, uri);
+        assert!(code == 4 && text.contains("used by the server or its configuration"), "{code} {text}");
+    };
+    refuses("urn:tags");
+    // Another namespace, which the tags have after a restart.
+    with("urn:line");
+    refused(apply());
+    with("urn:later");
+    let (code, text) = apply();
+    assert!(code == 0 && text.contains("waiting for a restart: gateway"), "{code} {text}");
+    refuses("urn:later");
+    drop(server);
+    // A folder that keeps them.
+    site.configure("");
+    let server = site.serve();
+    let (code, text) = load(server.url(), "urn:line");
+    assert_eq!(code, 0, "{text}");
+    drop(server);
+    site.configure(&format!("[gateway]\nnamespace = \"urn:line\"\n{TAGS}"));
+    let file = site.installation.file().display().to_string();
+    for command in [&["config", "check", &file][..], &["serve", "--config", &file]] {
+        let (code, text) = installation::run(command);
+        assert!(code == 2 && text.contains("the namespace urn:line is used by the server"), "{code} {text}");
+    }
+}

@@ -46,6 +46,25 @@ pub enum ImportError {
         /// The error.
         source: NodeError,
     },
+    /// A model has a namespace that the application needs for itself.
+    #[error(
+        "{file}:{line}: the namespace {uri} is used by the server or its configuration: define the model in a namespace of \
+         its own"
+    )]
+    Reserved {
+        /// The file name given by the caller.
+        file: String,
+        /// The line number, starting at 1.
+        line: u32,
+        /// The namespace.
+        uri: String,
+    },
+    /// The application needs a namespace for itself, and an imported model has it.
+    #[error("an imported NodeSet defines the namespace {uri}: use another namespace, or unload the NodeSet")]
+    Defined {
+        /// The namespace.
+        uri: String,
+    },
 }
 
 impl ImportError {
@@ -53,7 +72,9 @@ impl ImportError {
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::File(_) => StatusCode::BAD_CONFIGURATION_ERROR,
+            Self::File(_) | Self::Reserved { .. } | Self::Defined { .. } => {
+                StatusCode::BAD_CONFIGURATION_ERROR
+            }
             Self::Node { source, .. } => source.status(),
         }
     }
@@ -84,6 +105,8 @@ pub struct Importer {
     generation: u64,
     /// The namespaces that were registered for imported files.
     registered: BTreeSet<String>,
+    /// The namespaces that files cannot define.
+    reserved: BTreeSet<String>,
 }
 
 /// One import of an [`Importer`].
@@ -94,7 +117,8 @@ impl Importer {
     /// Creates an importer that knows the data types of namespace 0.
     #[must_use]
     pub fn new(namespace_zero: TypeDictionary) -> Self {
-        Self { types: namespace_zero, loaded: Vec::new(), generation: 0, registered: BTreeSet::new() }
+        let (registered, reserved) = Default::default();
+        Self { types: namespace_zero, loaded: Vec::new(), generation: 0, registered, reserved }
     }
 
     /// The data types of namespace 0 and of everything imported so far.
@@ -161,6 +185,7 @@ impl Importer {
         let mut sets = Vec::with_capacity(files.len());
         for (name, text) in files {
             let set = NodeSet::parse(name, text)?;
+            self.check_reserved(&set)?;
             // Every server has namespace 0, so including its file is not an error.
             if !set.models.iter().any(|model| model.uri == NAMESPACE_ZERO) {
                 sets.push(set);

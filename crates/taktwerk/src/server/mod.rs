@@ -184,6 +184,16 @@ impl Server {
         import::import(&self.space, &mut importer, paths)
     }
 
+    /// Registers a namespace for nodes of the application. NodeSets that define it cannot be imported or loaded.
+    ///
+    /// # Errors
+    /// An imported NodeSet defines it.
+    pub fn reserve_namespace(&self, uri: &str) -> Result<(), BuildError> {
+        self.importer.lock().unwrap_or_else(PoisonError::into_inner).reserve(uri, None)?;
+        self.space.add_namespace(uri);
+        Ok(())
+    }
+
     /// Adds the Object `NodeSets` (`ns=1;s=NodeSets`) below the Server Object. Administrators load and unload NodeSets with
     /// its Methods while clients are connected. They need the role ConfigureAdmin or SecurityAdmin, and an encrypted channel.
     ///

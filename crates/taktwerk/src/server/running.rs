@@ -51,6 +51,16 @@ impl RunningServer {
         import::prepare(self.space(), &mut importer, paths, instead)
     }
 
+    /// Reserves a namespace for nodes that the application may add. NodeSets that define it cannot be imported or loaded.
+    /// `coming` are the NodeSets that [`Self::replace_nodesets`] imports next.
+    ///
+    /// # Errors
+    /// An imported or coming NodeSet defines it. Nothing is reserved then.
+    pub fn reserve_namespace(&self, uri: &str, coming: Option<&Prepared>) -> Result<(), BuildError> {
+        let mut importer = self.importer.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(importer.reserve(uri, coming)?)
+    }
+
     /// Replaces NodeSets while clients are connected. Nodes that are equal in both stay, with their values, monitored items and
     /// application bindings. Changed nodes are deleted and added again. Namespaces stay registered.
     ///

@@ -1,7 +1,7 @@
 //! The namespaces of files that are not imported yet: those that the server does not have get provisional indexes. So
 //! files that are only checked, or refused, leave no namespaces behind.
 
-use super::{AddressSpace, Importer, Prepared, replace, spec_of};
+use super::{AddressSpace, Batch, ImportError, Importer, Prepared, replace, spec_of};
 use std::collections::BTreeMap;
 use taktwerk_nodeset::{NodeSet, NodeSetError, Problem};
 
@@ -86,6 +86,33 @@ impl Importer {
         self.registered.contains(uri)
     }
 
+    /// Reserves a namespace for nodes of the application: files that define it are refused from now on. Their default
+    /// permissions would apply to the application's nodes. `coming` is what is imported next.
+    ///
+    /// # Errors
+    /// [`ImportError::Defined`] if an imported file or `coming` defines it. Nothing is reserved then.
+    pub fn reserve(&mut self, uri: &str, coming: Option<&Prepared>) -> Result<(), ImportError> {
+        let instead = coming.and_then(|prepared| prepared.instead);
+        let staying = self.loaded.iter().enumerate().filter(|(at, _)| Some(Batch(*at)) != instead);
+        let coming = coming.into_iter().flat_map(|prepared| &prepared.sets).flat_map(|set| &set.models);
+        if staying.flat_map(|(_, loaded)| &loaded.models).chain(coming).any(|model| model.uri == uri) {
+            return Err(ImportError::Defined { uri: uri.to_owned() });
+        }
+        self.reserved.insert(uri.to_owned());
+        Ok(())
+    }
+
+    /// Fails if a file defines a reserved namespace.
+    pub(super) fn check_reserved(&self, set: &NodeSet) -> Result<(), ImportError> {
+        match set.models.iter().find(|model| self.reserved.contains(&model.uri)) {
+            None => Ok(()),
+            Some(model) => {
+                let (file, line, uri) = (set.file.clone(), model.line, model.uri.clone());
+                Err(ImportError::Reserved { file, line, uri })
+            }
+        }
+    }
+
     /// Other namespaces were registered after the files had been read.
     fn move_indexes(&self, prepared: &mut Prepared) {
         let Prepared { sets, specs, types, imported, indexes, .. } = prepared;
@@ -112,7 +139,6 @@ impl Importer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Batch, ImportError};
     use super::*;
     use taktwerk_nodeset::TypeDictionary;
     use taktwerk_types::{NodeId, UtcTime};
@@ -174,6 +200,27 @@ mod tests {
         let again = importer.prepare(&space, &file("urn:a", &["urn:b"], ""), Some(imported.batch)).unwrap();
         let again = importer.replace(&space, again, NOW);
         assert_eq!((again.node_count, again.deleted_count), (0, 0));
+    }
+
+    #[test]
+    fn a_reserved_namespace_and_a_model_exclude_each_other() {
+        let (space, mut importer) = space();
+        let batch = importer.import(&space, &file("urn:a", &["urn:used"], ""), NOW).unwrap().batch;
+        let defined = |uri: &str| Err(ImportError::Defined { uri: uri.to_owned() });
+        assert_eq!(importer.reserve("urn:a", None), defined("urn:a"));
+        // Files may use a namespace without defining it.
+        assert_eq!(importer.reserve("urn:used", None), Ok(()));
+        let coming = importer.prepare(&space, &file("urn:b", &[], ""), Some(batch)).unwrap();
+        assert_eq!(importer.reserve("urn:b", Some(&coming)), defined("urn:b"));
+        // Its file is about to be replaced.
+        assert_eq!(importer.reserve("urn:a", Some(&coming)), Ok(()));
+        importer.replace(&space, coming, NOW);
+        for uri in ["urn:a", "urn:used"] {
+            let reserved = ImportError::Reserved { file: format!("{uri}.xml"), line: 1, uri: uri.to_owned() };
+            assert_eq!(importer.prepare(&space, &file(uri, &[], ""), None).unwrap_err(), reserved);
+            assert_eq!(importer.import(&space, &file(uri, &[], ""), NOW).unwrap_err(), reserved);
+        }
+        importer.import(&space, &file("urn:c", &["urn:a"], ""), NOW).unwrap();
     }
 
     #[test]

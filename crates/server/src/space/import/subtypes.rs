@@ -72,3 +72,37 @@ pub(super) fn check(space: &AddressSpace, sets: &[NodeSet]) -> Result<(), Import
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Importer;
+    use super::*;
+    use taktwerk_nodeset::TypeDictionary;
+    use taktwerk_types::UtcTime;
+
+    /// A NodeSet with one ObjectType. Its supertype may be of another namespace.
+    fn file(uri: &str, other: &str, supertype: &str) -> Vec<(String, String)> {
+        let text = format!(
+            "<UANodeSet xmlns=\"http://opcfoundation.org/UA/2011/03/UANodeSet.xsd\">\n\
+             <NamespaceUris><Uri>{uri}</Uri><Uri>{other}</Uri></NamespaceUris>\n\
+             <Models><Model ModelUri=\"{uri}\"/></Models>\n\
+             <UAObjectType NodeId=\"ns=1;i=1\" BrowseName=\"1:Type\"><References>\
+             <Reference ReferenceType=\"i=45\" IsForward=\"false\">{supertype}</Reference></References></UAObjectType>\
+             </UANodeSet>"
+        );
+        vec![(format!("{uri}.xml"), text)]
+    }
+
+    /// The other half of the circle is in the address space, and not in the files.
+    #[test]
+    fn a_circle_of_types_through_another_import_is_refused() {
+        let space = AddressSpace::new(1, 16, "urn:test");
+        let mut importer = Importer::new(TypeDictionary::default());
+        let base = importer.import(&space, &file("urn:a", "urn:b", "i=58"), UtcTime::NULL).unwrap().batch;
+        importer.import(&space, &file("urn:b", "urn:a", "ns=2;i=1"), UtcTime::NULL).unwrap();
+        let circle = file("urn:a", "urn:b", "ns=2;i=1");
+        let told = importer.prepare(&space, &circle, Some(base)).unwrap_err().to_string();
+        assert!(told.starts_with("urn:a.xml:4: ") && told.contains("derives from itself"), "{told}");
+        importer.prepare(&space, &file("urn:a", "urn:b", "i=61"), Some(base)).unwrap();
+    }
+}

@@ -5,7 +5,8 @@ use super::attribute::{add, variable};
 use super::*;
 use crate::alarm::{GroupKind, GroupSpec, Method, Operation};
 use crate::authorization::Access;
-use crate::space::AlarmError;
+use crate::space::build::Under;
+use crate::space::{AlarmError, NodeSpec};
 use core::time::Duration;
 use schema::ids::{method_ids as m, object_ids, object_type_ids, reference_type_ids as r};
 use schema::{BrowseDescription, BrowseDirection, BrowseRequest, CallMethodRequest, CallRequest};
@@ -226,6 +227,30 @@ fn a_removed_group_leaves_its_alarms_without_flags() {
     set(&mut server, 3, 85.0);
     assert_eq!(flags(&server), [None, Some(true), Some(true)]);
     assert_eq!(memberships(&mut server, &alarm(3)), [other, GROUP]);
+}
+
+#[test]
+fn a_removed_group_leaves_the_flags_that_it_has_not_added() {
+    let server = plant(2, |_| {});
+    // An instance that has the flag, such as one of a type that declares it.
+    let flag = NodeId::string(1, "alarm 1/FirstInGroupFlag");
+    let under = Under {
+        parent: &alarm(1),
+        reference_type: &NodeId::numeric(0, r::HAS_COMPONENT),
+        type_definition: Some(&NodeId::numeric(0, schema::ids::variable_type_ids::BASE_DATA_VARIABLE_TYPE)),
+    };
+    let boolean = NodeId::numeric(0, schema::ids::data_type_ids::BOOLEAN);
+    let name = QualifiedName::new(0, "FirstInGroupFlag");
+    let spec = NodeSpec::variable(flag.clone(), name.clone(), boolean, Some(false.into()));
+    server.space.add_node(spec, under, server.now.utc).unwrap();
+    for _ in 0..2 {
+        server.space.add_alarm_group(&group(GroupKind::FirstInGroup, &[1, 2]), server.now.utc).unwrap();
+        assert!(server.space.child(&alarm(2), &name).is_some());
+        assert!(server.space.remove_alarm_group(&GROUP, server.now.utc));
+        assert_eq!(server.space.child(&alarm(1), &name), Some(flag.clone()));
+        assert_eq!(server.space.child(&alarm(2), &name), None);
+    }
+    assert_eq!((state(&server, 1).first_in_group, state(&server, 2).first_in_group), (Some(false), None));
 }
 
 #[test]

@@ -125,6 +125,7 @@ impl AddressSpace {
             nodes,
             last: None,
             deadline: None,
+            has_added_flag: false,
             is_removed: false,
             own,
             spec,

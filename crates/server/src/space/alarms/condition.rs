@@ -27,6 +27,8 @@ pub(super) struct Condition {
     pub(super) last: Option<ByteString>,
     /// Its time in the list of deadlines.
     pub(super) deadline: Option<UtcTime>,
+    /// Its node FirstInGroupFlag was added for a group, and is not a part of its instance.
+    pub(super) has_added_flag: bool,
     /// It was removed: its slot can be reused.
     pub(super) is_removed: bool,
 }

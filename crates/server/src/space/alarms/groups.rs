@@ -108,8 +108,10 @@ impl AddressSpace {
         }
         for (alarm, variable) in flags {
             let condition = by_id.get(&alarm).and_then(|number| conditions.get_mut(*number as usize));
-            if let Some(nodes) = condition.and_then(|condition| condition.nodes.as_mut()) {
+            let Some(condition) = condition else { continue };
+            if let Some(nodes) = &mut condition.nodes {
                 nodes.add(FIRST_IN_GROUP_FLAG, variable);
+                condition.has_added_flag = true;
             }
         }
         // Members that are already active, the first one first.

@@ -63,14 +63,17 @@ impl Inner {
             let Some(condition) = conditions.get_mut(number as usize) else { continue };
             match watchers.is_first(number) {
                 Some(is_first) => condition.flag_first(is_first, now),
-                // The nodes of a bound instance stay.
-                None if condition.spec.is_bound => condition.flag_first(false, now),
+                // Its instance has the flag also without a group.
+                None if condition.nodes.is_some() && !condition.has_added_flag => {
+                    condition.flag_first(false, now);
+                }
                 None => {
                     condition.machine.state.first_in_group = None;
                     if let Some(nodes) = &mut condition.nodes {
                         nodes.remove(FIRST_IN_GROUP_FLAG);
                         unflagged.push(condition.spec.id.clone());
                     }
+                    condition.has_added_flag = false;
                 }
             }
         }

@@ -450,7 +450,7 @@ mod imp {
         use std::fmt;
         use taktwerk_gateway::destination::counters::Snapshot as Sent;
         use taktwerk_gateway::statistics::Snapshot;
-        use taktwerk_gateway::{Destinations, Sources};
+        use taktwerk_gateway::{DestinationView, Destinations, Sources};
         use taktwerk_web::Collector;
         use taktwerk_web::exposition::Exposition;
 
@@ -553,13 +553,19 @@ mod imp {
                 }
                 let rows: Vec<_> = views.iter().map(|view| (view.name.clone(), &view.counters)).collect();
                 write(out, "destination", &rows, &SENT_COUNTERS, &SENT_GAUGES)?;
-                let limits = views
-                    .iter()
-                    .map(|view| (("destination", view.name.clone()), view.queue_bytes_max as f64));
+                let series = |of: fn(&DestinationView) -> u64| {
+                    let rows = views.iter().map(|view| (("destination", view.name.clone()), of(view) as f64));
+                    rows.collect::<Vec<_>>()
+                };
+                out.gauges(
+                    "taktwerk_destination_unwritten_values",
+                    "Values in memory that are not in the queue yet",
+                    series(|view| view.unwritten),
+                )?;
                 out.gauges(
                     "taktwerk_destination_queue_limit_bytes",
                     "Capacity of the queue",
-                    limits.collect::<Vec<_>>(),
+                    series(|view| view.queue_bytes_max),
                 )
             }
         }

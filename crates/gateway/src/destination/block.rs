@@ -43,6 +43,11 @@ pub struct Block {
     pub body: Vec<u8>,
 }
 
+/// The number of records in blocks.
+pub(super) fn count(blocks: &[Block]) -> u64 {
+    blocks.iter().map(|block| u64::from(block.count)).sum()
+}
+
 /// A block under construction.
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -86,6 +91,12 @@ impl Builder {
     #[must_use]
     pub fn len(&self) -> usize {
         self.records.len() + self.names_len
+    }
+
+    /// The number of records.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
     }
 
     /// Whether it contains no record.

@@ -107,8 +107,8 @@ impl FileSettings {
         }
         loop {
             let path = self.file(day, part);
-            if !is_occupied(&path) {
-                let failed = |error: io::Error| named("write", &path, &error);
+            let failed = |error: io::Error| named("write", &path, &error);
+            if !is_occupied(&path).map_err(failed)? {
                 let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
                 let mut file = opened.map_err(failed)?;
                 let len = file.metadata().map_err(failed)?.len();
@@ -218,14 +218,21 @@ fn cell(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether the name of a file leads to something else: a folder, a pipe, a socket, or nothing.
-fn is_occupied(path: &Path) -> bool {
+fn is_occupied(path: &Path) -> io::Result<bool> {
     match std::fs::metadata(path) {
         Ok(found) => {
             let kind = found.file_type();
-            kind.is_dir() || kind.is_fifo() || kind.is_socket()
+            Ok(kind.is_dir() || kind.is_fifo() || kind.is_socket())
         }
-        Err(_) => path.is_symlink(),
+        Err(error) if leads_nowhere(&error) => Ok(path.is_symlink()),
+        Err(error) => Err(error),
     }
+}
+
+/// Whether no file is there, also behind a link. After other errors, such as of a disk, there may be one with records.
+fn leads_nowhere(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
 /// An error with the name of a file of the folder.

@@ -1,12 +1,13 @@
 //! A destination with its queue: from the tap into the queue, and access to the queue.
 
 use super::Batch;
-use super::block::{Block, Record};
+use super::block::{Block, Record, count};
 use super::counters::{Count, Counters, Snapshot};
 use super::losses::Losses;
 use super::queue::{Queue, QueueError};
 use super::settings::DestinationSettings;
 use super::tap::Tap;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +28,8 @@ struct Shared {
     settings: DestinationSettings,
     description: String,
     tap: Arc<Tap>,
+    /// The number of values that are being written to the queue.
+    writing: AtomicU64,
     queue: Queue,
     counters: Arc<Counters>,
     stored: Notify,
@@ -43,6 +46,8 @@ pub struct DestinationView {
     pub description: String,
     /// Its counters.
     pub counters: Snapshot,
+    /// Values in memory that wait to be written to its queue. More than a few if the queue file cannot be written.
+    pub unwritten: u64,
     /// Capacity of its queue, in bytes.
     pub queue_bytes_max: u64,
 }
@@ -66,6 +71,7 @@ impl Destination {
             settings,
             description,
             tap,
+            writing: AtomicU64::new(0),
             queue,
             counters,
             stored: Notify::new(),
@@ -87,6 +93,7 @@ impl Destination {
             name: self.0.settings.name.clone(),
             description: self.0.description.clone(),
             counters: self.0.counters.snapshot(),
+            unwritten: self.0.tap.count() + self.0.writing.load(Ordering::Relaxed),
             queue_bytes_max: self.0.settings.limits.bytes_max,
         }
     }
@@ -123,13 +130,16 @@ impl Destination {
 
     /// Counts values as lost because they cannot be written.
     pub(crate) fn lose(&self, blocks: &[Block]) {
-        self.0.counters.add(Count::Overrun, blocks.iter().map(|block| u64::from(block.count)).sum());
+        self.0.counters.add(Count::Overrun, count(blocks));
         self.look_for_losses();
     }
 
     /// Blocks that cannot be written return to the tap. It drops new values when too many wait there.
     fn append(&self, blocks: Vec<Block>) {
-        match self.0.queue.append(&blocks, wall()) {
+        self.0.writing.store(count(&blocks), Ordering::Relaxed);
+        let appended = self.0.queue.append(&blocks, wall());
+        self.0.writing.store(0, Ordering::Relaxed);
+        match appended {
             Ok(outcome) => {
                 self.0.counters.add(Count::Accepted, outcome.accepted);
                 self.0.counters.add(Count::Evicted, outcome.evicted);

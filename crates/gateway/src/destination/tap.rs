@@ -1,6 +1,6 @@
 //! Collects the values of tags for one destination until they are written to its queue.
 
-use super::block::{Block, Builder};
+use super::block::{Block, Builder, count};
 use super::counters::{Count, Counters};
 use super::pattern::{self, Pattern};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,6 +74,13 @@ impl Tap {
         waiting.full_len = 0;
         blocks.extend(waiting.builder.take());
         blocks
+    }
+
+    /// The number of collected values.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let waiting = self.lock();
+        count(&waiting.full) + u64::from(waiting.builder.count())
     }
 
     /// Takes back blocks that could not be written, before those that were collected in the meantime.

@@ -1,6 +1,6 @@
 //! Finds the last line of a queue in a folder whose files have lines of several queues.
 
-use super::{Batch, Format, named};
+use super::{Batch, Format, leads_nowhere, named};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -27,8 +27,7 @@ pub(super) fn last_number(folder: &Path, format: Format, batch: &Batch) -> io::R
             // Folders, pipes and devices: opening a pipe could block.
             Ok(_) => {}
             // A link that leads nowhere, or a file that was removed meanwhile.
-            Err(_) if path.is_symlink() => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if leads_nowhere(&error) => {}
             Err(error) => return Err(failed(error)),
         }
     }

@@ -350,6 +350,29 @@ fn what_is_no_regular_file_is_left_alone() {
     }
 }
 
+/// A disk that fails behind a link: its file may have the last record.
+#[test]
+fn errors_behind_a_link_are_reported() {
+    for (format, is_of_the_day) in
+        [(Format::JsonLines, true), (Format::JsonLines, false), (Format::Csv, true), (Format::Csv, false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let of = || writer(folder.path(), format);
+        let link = match is_of_the_day {
+            true => of().file("2026-01-02", 0),
+            false => folder.path().join("other").with_extension(format.extension()),
+        };
+        std::os::unix::fs::symlink("/dev/null/values", &link).unwrap();
+        let error = of().write(&batch(1..2)).unwrap_err();
+        let name = link.file_name().unwrap().to_string_lossy();
+        assert_eq!(error.to_string(), format!("cannot read {name}: not a directory"));
+        // A writer that knows its last record does not search.
+        let settings = of();
+        settings.writing.lock().unwrap().last = Some(("00ff".to_owned(), None));
+        assert_eq!(settings.write(&batch(1..2)).is_err(), is_of_the_day);
+    }
+}
+
 #[test]
 fn errors_name_the_file() {
     let error = named("read", Path::new("values/x.csv"), &io::Error::from_raw_os_error(13));

@@ -137,6 +137,10 @@ async fn a_full_disk_is_survived_and_losses_are_told() {
     destination.store_once();
     push("b");
     destination.store_once();
+    push("not written yet");
+    assert_eq!(destination.view().unwritten, 3);
+    destination.store_once();
+    assert_eq!(destination.view().unwritten, 3);
     let seen = destination.view().counters;
     assert_eq!((seen.accepted, seen.overrun, seen.loss.clone()), (0, 0, None), "{seen:?}");
     assert!(seen.last_error.unwrap().contains("disk is full"));
@@ -147,9 +151,13 @@ async fn a_full_disk_is_survived_and_losses_are_told() {
         let batch = destination.front(10).unwrap().0;
         batch.records.iter().map(|record| record.value.to_string()).collect()
     };
+    assert_eq!(destination.view().unwritten, 0);
     let kept = values(&destination);
-    assert_eq!(kept.len(), 3, "{kept:?}");
-    assert!(kept.iter().zip(["a", "b", "c"]).all(|(kept, value)| kept.contains(value)), "in order: {kept:?}");
+    assert_eq!(kept.len(), 4, "{kept:?}");
+    assert!(
+        kept.iter().zip(["a", "b", "not written yet", "c"]).all(|(kept, value)| kept.contains(value)),
+        "in order: {kept:?}"
+    );
     // More than the memory for waiting values.
     destination.queue().execute(full);
     for _ in 0..40 {

@@ -98,12 +98,29 @@ pub struct ExportReference {
     pub target: ExpandedNodeId,
 }
 
+/// An exported file, and what readers of it get wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// The file.
+    pub text: String,
+    /// Nodes with a NodeId that readers read as another one: their own, or one in a reference or a value. It ends with white
+    /// space, which readers remove, or has characters that XML does not allow.
+    pub changed_ids: Vec<NodeId>,
+    /// Nodes with a name, description or value that has U+FFFD in place of characters that XML does not allow.
+    pub changed_texts: Vec<NodeId>,
+}
+
+/// Marks an id that readers change, until the node is complete. Written XML has no such characters.
+const CHANGED_ID: char = '\u{1}';
+/// Stands for a character that XML does not allow, until the node is complete.
+const CHANGED_TEXT: char = '\0';
+
 /// Writes a NodeSet2 file. `namespaces` is the server's NamespaceArray; `time` becomes the models' PublicationDate.
 ///
 /// References to nodes outside `nodes` are kept if the importing server is likely to have the other end: types,
 /// modelling rules, and parents of exported nodes. Nodes of namespace 0 are not written.
 #[must_use]
-pub fn export(namespaces: &[String], nodes: &[ExportNode], time: UtcTime) -> String {
+pub fn export(namespaces: &[String], nodes: &[ExportNode], time: UtcTime) -> Exported {
     let mut exporter = Exporter::new(namespaces, nodes);
     exporter.out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
     exporter.out.push_str("<UANodeSet xmlns=\"http://opcfoundation.org/UA/2011/03/UANodeSet.xsd\">\n");
@@ -112,7 +129,8 @@ pub fn export(namespaces: &[String], nodes: &[ExportNode], time: UtcTime) -> Str
         exporter.node(node);
     }
     exporter.out.push_str("</UANodeSet>\n");
-    exporter.out
+    let Exporter { out: text, changed_ids, changed_texts, .. } = exporter;
+    Exported { text: text.replace(CHANGED_TEXT, "\u{fffd}"), changed_ids, changed_texts }
 }
 
 struct Exporter<'a> {
@@ -122,12 +140,15 @@ struct Exporter<'a> {
     /// The file's index for each of the server's namespaces in use.
     indexes: BTreeMap<u16, u16>,
     out: String,
+    changed_ids: Vec<NodeId>,
+    changed_texts: Vec<NodeId>,
 }
 
 impl<'a> Exporter<'a> {
     fn new(namespaces: &'a [String], nodes: &'a [ExportNode]) -> Self {
         let exported = nodes.iter().map(|node| &node.node_id).filter(|id| id.namespace_index != 0).collect();
-        let mut exporter = Self { namespaces, nodes, exported, indexes: BTreeMap::new(), out: String::new() };
+        let (indexes, out, changed_ids, changed_texts) = Default::default();
+        let mut exporter = Self { namespaces, nodes, exported, indexes, out, changed_ids, changed_texts };
         let mut used = BTreeSet::new();
         for node in nodes.iter().filter(|node| node.node_id.namespace_index != 0) {
             used.extend([node.node_id.namespace_index, node.browse_name.namespace_index]);
@@ -190,7 +211,7 @@ impl<'a> Exporter<'a> {
     fn id(&self, id: &NodeId) -> String {
         let mapped =
             NodeId { namespace_index: self.index(id.namespace_index), identifier: id.identifier.clone() };
-        escape(&mapped.to_string())
+        escape_id(&mapped.to_string())
     }
 
     fn name(&self, name: &QualifiedName) -> String {
@@ -292,6 +313,13 @@ impl<'a> Exporter<'a> {
             self.value(value, &mut head);
         }
         let _ = writeln!(head, "  </{element}>");
+        for (mark, changed) in [(CHANGED_ID, &mut self.changed_ids), (CHANGED_TEXT, &mut self.changed_texts)]
+        {
+            if head.contains(mark) {
+                changed.push(node.node_id.clone());
+            }
+        }
+        head.retain(|char| char != CHANGED_ID);
         self.out.push_str(&head);
     }
 
@@ -431,7 +459,7 @@ impl<'a> Exporter<'a> {
             Variant::NodeId(id) => format!("<uax:Identifier>{}</uax:Identifier>", self.id(id)),
             Variant::ExpandedNodeId(id) => match id.local() {
                 Some(id) => format!("<uax:Identifier>{}</uax:Identifier>", self.id(id)),
-                None => format!("<uax:Identifier>{}</uax:Identifier>", escape(&id.to_string())),
+                None => format!("<uax:Identifier>{}</uax:Identifier>", escape_id(&id.to_string())),
             },
             Variant::StatusCode(status) => format!("<uax:Code>{}</uax:Code>", status.0),
             Variant::QualifiedName(name) => format!(
@@ -532,7 +560,17 @@ fn float(value: f64, text: String) -> String {
     }
 }
 
-/// Escapes text for elements and attributes. Characters that XML does not allow become U+FFFD.
+/// Escapes a NodeId, and marks it if readers get another one.
+fn escape_id(id: &str) -> String {
+    let mut out = escape(id);
+    if id.ends_with(char::is_whitespace) || out.contains(CHANGED_TEXT) {
+        out = out.replace(CHANGED_TEXT, "\u{fffd}");
+        out.push(CHANGED_ID);
+    }
+    out
+}
+
+/// Escapes text for elements and attributes. Characters that XML does not allow become [`CHANGED_TEXT`].
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -544,7 +582,7 @@ fn escape(text: &str) -> String {
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),
             '\t' => out.push_str("&#9;"),
-            '\0'..'\u{20}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            '\0'..'\u{20}' | '\u{fffe}' | '\u{ffff}' => out.push(CHANGED_TEXT),
             char => out.push(char),
         }
     }
@@ -588,8 +626,9 @@ mod tests {
             reference(40, false, true, NodeId::numeric(0, 63)),
         ];
         let namespaces = ["http://opcfoundation.org/UA/", "urn:a", "urn:b", "urn:c"].map(str::to_owned);
-        let text = export(&namespaces, &[variable], UtcTime::from_ticks(133_000_000_000_000_000));
-        let mut set = NodeSet::parse("test.xml", &text).unwrap();
+        let exported = export(&namespaces, &[variable], UtcTime::from_ticks(133_000_000_000_000_000));
+        assert_eq!((exported.changed_ids, exported.changed_texts), (vec![], vec![]));
+        let mut set = NodeSet::parse("test.xml", &exported.text).unwrap();
         assert_eq!(set.nodes[0].browse_name.name.as_str(), "a \"name\" & <more>");
         assert_eq!(set.nodes[0].references.len(), 2);
         // Map back to the indexes of the original server.
@@ -638,12 +677,53 @@ mod tests {
         two.references =
             vec![reference(47, true, false, parent), reference(40, false, true, NodeId::numeric(0, 58))];
         let namespaces = ["http://opcfoundation.org/UA/", "urn:a", "urn:b", "urn:c"].map(str::to_owned);
-        let text = export(&namespaces, &[one, two], UtcTime::NULL);
+        let text = export(&namespaces, &[one, two], UtcTime::NULL).text;
         let set = NodeSet::parse("test.xml", &text).unwrap();
         assert_eq!(set.namespace_uris, ["http://opcfoundation.org/UA/", "urn:c"]);
         assert_eq!(set.models.len(), 1);
         let counts: Vec<usize> = set.nodes.iter().map(|node| node.references.len()).collect();
         assert_eq!(counts, [3, 1]);
         assert!(matches!(set.nodes[0].class, NodeClass::Object { event_notifier: 0 }));
+    }
+
+    /// Either a reader gets the same ids and names, or the node is named.
+    #[test]
+    fn texts_that_xml_changes_are_named() {
+        let namespaces = ["http://opcfoundation.org/UA/", "urn:a", "urn:b", "urn:c"].map(str::to_owned);
+        for text in [
+            "a\tb",
+            "a\r\nb",
+            " a  b",
+            "a\u{a0}b",
+            "a\u{fffd}",
+            "a\u{1}b",
+            "a\u{0}",
+            "a ",
+            "a\n",
+            "a\u{a0}",
+            "\u{ffff}",
+        ] {
+            let id = NodeId::string(3, text);
+            let mut child = node(NodeId::numeric(3, 1), 1, "child");
+            child.references = vec![reference(47, true, false, id.clone())];
+            let mut valued = node(NodeId::numeric(3, 2), 2, "valued");
+            valued.attributes.insert(attribute::VALUE, id.clone().into());
+            valued.attributes.insert(attribute::DATA_TYPE, NodeId::numeric(0, 17).into());
+            let nodes = [node(id.clone(), 1, "parent"), child, valued, node(NodeId::numeric(3, 3), 1, text)];
+            let exported = export(&namespaces, &nodes, UtcTime::NULL);
+            let set = NodeSet::parse("test.xml", &exported.text).unwrap();
+            let value = set.value(&set.nodes[2], &TypeDictionary::namespace_zero()).unwrap();
+            let read = [
+                set.nodes[0].node_id == NodeId::string(1, text),
+                value == Some(NodeId::string(1, text).into()),
+            ];
+            let is_same = !exported.changed_ids.contains(&id);
+            assert_eq!(read, [is_same; 2], "{text:?}");
+            let named = [id, NodeId::numeric(3, 1), NodeId::numeric(3, 2)];
+            assert_eq!(exported.changed_ids, if is_same { &[][..] } else { &named }, "{text:?}");
+            let has_name = set.nodes[3].browse_name.name.as_str() == text;
+            assert_eq!(exported.changed_texts.is_empty(), has_name, "{text:?}");
+            assert_eq!(exported.changed_texts.contains(&NodeId::numeric(3, 3)), !has_name, "{text:?}");
+        }
     }
 }

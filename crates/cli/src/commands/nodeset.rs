@@ -6,14 +6,14 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::overwrite::Overwrite;
 use crate::session::Session;
 use crate::{resolve, walk};
 use clap::{Args, Subcommand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use taktwerk_nodeset::export::{ExportNode, attribute, export};
+use taktwerk_nodeset::export::{ExportNode, Exported, attribute, export};
 use taktwerk_schema::ReadValueId;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_types::{NodeId, Variant};
@@ -86,15 +86,42 @@ pub(crate) fn run(command: &NodeSetCommand, output: Output, interrupt: &Interrup
     }
     let namespaces = session.namespaces()?;
     session.close();
-    let text = export(&namespaces, &nodes, taktwerk_net::clock::wall());
+    let Exported { text, changed_ids, changed_texts } =
+        export(&namespaces, &nodes, taktwerk_net::clock::wall());
+    if !changed_ids.is_empty() {
+        return Err(Failure::BadStatus(format!(
+            "not written, because an import would change NodeIds that end with white space or have control characters. They \
+             are those of these nodes, or in their references or values: {}. Export nodes without these below them{}",
+            some(&changed_ids),
+            if arguments.no_values { "" } else { ", or leave out values with --no-values" }
+        )));
+    }
+    if !changed_texts.is_empty() {
+        tell!(
+            "warning: names, descriptions or values have characters that XML does not allow. U+FFFD replaces them in: {}",
+            some(&changed_texts)
+        );
+    }
     match &arguments.to {
-        None => output.text(&text),
+        None => output.data(&text),
         Some(path) => {
             std::fs::write(path, text)
                 .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?;
             output.text(&format!("{} nodes written to {}", nodes.len(), path.display()))
         }
     }
+}
+
+/// Most nodes that a message names.
+const NAMED_MAX: usize = 5;
+
+/// The first of some nodes.
+fn some(ids: &[NodeId]) -> String {
+    let named: Vec<String> =
+        ids.iter().take(NAMED_MAX).map(|id| output::in_line(&id.to_string()).into_owned()).collect();
+    let more = ids.len().saturating_sub(NAMED_MAX);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    named.join(", ") + &more
 }
 
 /// A node and everything below it by hierarchical references. The children of nodes of namespace 0 that belong to the

@@ -336,9 +336,18 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
     }
     let text = (!found.nodes.is_empty()).then(|| {
         let uris: Vec<String> = namespaces.iter().map(|uri| uri.as_str().to_owned()).collect();
-        let text = export(&uris, &found.nodes, taktwerk_net::clock::wall());
+        let exported = export(&uris, &found.nodes, taktwerk_net::clock::wall());
+        if let Some(id) = exported.changed_ids.first() {
+            let id = id.to_string();
+            tracing::warn!(
+                source = target,
+                id,
+                "a type has NodeIds with control characters or white space at the end; they \
+                 differ in this server"
+            );
+        }
         // Required models exist here already, or were omitted intentionally.
-        let lines = text.lines().filter(|line| !line.trim_start().starts_with("<RequiredModel "));
+        let lines = exported.text.lines().filter(|line| !line.trim_start().starts_with("<RequiredModel "));
         lines.collect::<Vec<_>>().join("\n")
     });
     let added = plant.catalogue().add(&mut turn, plant.space(), target, text, learnt);

@@ -4,6 +4,11 @@ use core::fmt;
 
 /// A provider of the sources and destinations of a server.
 pub trait SourceList: fmt::Debug + Send + Sync {
+    /// Whether the server is a gateway. It may become one while it runs.
+    fn is_gateway(&self) -> bool {
+        true
+    }
+
     /// The current state of all sources.
     fn sources(&self) -> Vec<SourceState>;
 

@@ -23,7 +23,7 @@ pub struct Subject {
     pub is_anonymous_allowed: bool,
     /// Additional metrics.
     pub collectors: Vec<Arc<dyn Collector>>,
-    /// The sources and destinations, if it is a gateway.
+    /// The sources and destinations, if it is or may become a gateway.
     pub sources: Option<Arc<dyn SourceList>>,
     /// The counters of the history's recorder, if the server records.
     pub history: Option<Arc<RecorderCounters>>,

@@ -301,7 +301,7 @@ impl Reload {
         outcome.remarks = changed.remarks;
         #[cfg(feature = "web")]
         if !was_there && gateway.is_there() {
-            dashboard.extend(gateway.extras(), running)?;
+            dashboard.extend(gateway.extras());
         }
         // Recorded variables and alarms follow nodes that were deleted and added again.
         super::history::warn_of_missing(newer, running.space());

@@ -10,7 +10,7 @@ use taktwerk::pki::{InProcessClient, Pki};
 use taktwerk_config::{WebSection, file};
 use taktwerk_pki::CertificateSettings;
 use taktwerk_web::exposition::Exposition;
-use taktwerk_web::sources::SourceList;
+use taktwerk_web::sources::{DestinationState, SourceList, SourceState};
 use taktwerk_web::{Access, Collector, Settings, Subject, Tls, WebServer};
 
 /// The ApplicationUri of the dashboard's own certificates.
@@ -73,7 +73,7 @@ impl Web {
             dashboard,
             is_anonymous_allowed: self.is_anonymous_allowed,
             collectors: extras.collectors,
-            sources: extras.sources,
+            sources: Some(extras.later),
             history: running.recorder().map(Arc::clone),
             log: Some(crate::logging::recent()),
         };
@@ -97,38 +97,54 @@ pub(super) struct Dashboard {
 pub(super) struct Extras {
     /// Additional metrics.
     pub(super) collectors: Vec<Arc<dyn Collector>>,
-    /// Metrics that may be added while the program runs.
-    pub(super) later: Arc<Later>,
-    /// The sources and destinations.
-    pub(super) sources: Option<Arc<dyn SourceList>>,
+    /// What may be added while the program runs.
+    later: Arc<Later>,
 }
 
 /// Metrics and lists of sources and destinations.
 pub(super) type OfGateway = (Vec<Arc<dyn Collector>>, Option<Arc<dyn SourceList>>);
 
-/// Metrics of parts that may be added while the program runs. Shared by all outputs of metrics.
+/// The metrics and lists of sources and destinations, of which the first may be added by a reload. Shared by the dashboard and
+/// all outputs of metrics.
 #[derive(Debug, Default)]
-pub(super) struct Later(RwLock<Vec<Arc<dyn Collector>>>);
+struct Later(RwLock<OfGateway>);
 
 impl Later {
-    fn put(&self, collectors: Vec<Arc<dyn Collector>>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = collectors;
+    fn put(&self, of_gateway: OfGateway) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = of_gateway;
+    }
+
+    fn get(&self) -> OfGateway {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Collector for Later {
     fn collect(&self, out: &mut Exposition<'_>) -> core::fmt::Result {
-        let collectors = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        collectors.iter().try_for_each(|collector| collector.collect(out))
+        self.get().0.iter().try_for_each(|collector| collector.collect(out))
+    }
+}
+
+impl SourceList for Later {
+    fn is_gateway(&self) -> bool {
+        self.get().1.is_some()
+    }
+
+    fn sources(&self) -> Vec<SourceState> {
+        self.get().1.map(|list| list.sources()).unwrap_or_default()
+    }
+
+    fn destinations(&self) -> Vec<DestinationState> {
+        self.get().1.map(|list| list.destinations()).unwrap_or_default()
     }
 }
 
 impl Extras {
-    /// All of them are of type [`Later`], because the first source may be added by a reload.
-    pub(super) fn of_gateway((collectors, sources): OfGateway) -> Self {
+    /// The metrics and lists of a gateway, if the server is one.
+    pub(super) fn of_gateway(of_gateway: OfGateway) -> Self {
         let later = Arc::new(Later::default());
-        later.put(collectors);
-        Self { collectors: vec![Arc::clone(&later) as _], later, sources }
+        later.put(of_gateway);
+        Self { collectors: vec![Arc::clone(&later) as _], later }
     }
 }
 
@@ -147,20 +163,9 @@ impl Dashboard {
         Ok(())
     }
 
-    /// Adds sources that did not exist at the start. A running dashboard is restarted. Other outputs of metrics include
-    /// the new ones at once.
-    pub(super) fn extend(
-        &mut self,
-        (collectors, sources): OfGateway,
-        running: &RunningServer,
-    ) -> Result<(), Failure> {
-        self.extras.later.put(collectors);
-        self.extras.sources = sources;
-        let web = self.current.take().map(|(server, web)| {
-            drop(server);
-            web
-        });
-        self.put(web, running)
+    /// Adds sources that did not exist at the start. The dashboard and other outputs of metrics show them at once.
+    pub(super) fn extend(&self, of_gateway: OfGateway) {
+        self.extras.later.put(of_gateway);
     }
 
     /// Replaces or removes the dashboard. If that fails, the previous one is restored.

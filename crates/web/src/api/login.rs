@@ -56,7 +56,7 @@ pub(crate) async fn session(State(app): State<Arc<App>>, who: Result<Who, Proble
         "roles": visitor.map(|visitor| visitor.names(&rights)),
         "csrf": visitor.map(|visitor| &visitor.csrf),
         "mayTrust": is_user && may_trust(&rights),
-        "hasSources": app.subject.sources.is_some() && is_administrator,
+        "hasSources": app.subject.sources.as_ref().is_some_and(|list| list.is_gateway()) && is_administrator,
         "isAdministrator": is_administrator,
     }))
 }

@@ -420,12 +420,12 @@ fn recorded_messages_are_not_taken_again_after_a_restart() {
     };
     engine.start(at(0).instant, at(0));
     engine.set_keys("plant", Ok(&keys()), at(0)).unwrap();
-    for cycle in 0..6 {
+    for cycle in 0..7 {
         let mut out = taktwerk_pubsub::Transmit::new();
         engine.poll(at(cycle * 5), &mut values, &mut out);
         recorded.extend(out.iter().map(|datagram| datagram.bytes.to_vec()));
     }
-    assert_eq!(recorded.len(), 6);
+    assert_eq!(recorded.len(), 7);
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = url.strip_prefix("opc.udp://").unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -464,7 +464,12 @@ fn recorded_messages_are_not_taken_again_after_a_restart() {
     send(0..6);
     assert_eq!(counts(&got, 1), [6]);
     assert_eq!(running.ask(|engine, _, _| engine.counters().replays), Some(5));
-    drop(running);
+    // Less than a second after the last message, and the owner does not drop it.
+    assert!(running.end_within(Duration::from_secs(20)));
+    let (other, got) = start(Some(&path));
+    send(0..7);
+    assert_eq!(counts(&got, 1), [7]);
+    drop((running, other));
     // Without the file, the replay cannot be detected.
     let (running, got) = start(None);
     send(0..6);

@@ -1,6 +1,7 @@
 //! The end of a server whose main thread hangs: applying a configuration or closing a destination may wait for a file or a disk
 //! that does not answer. One signal must be enough to end the process in the time that supervisors give it.
 
+use super::pubsub::Receivers;
 use super::{GRACE, gateway, history, supervisor};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -17,7 +18,8 @@ use taktwerk::server::Stopper;
 const HANG_MAX: Duration = Duration::from_secs(5);
 /// How often the thread looks whether the server is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long it may take to write the queues of destinations and the states of alarms for the last time.
+/// How long it may take to write the queues of destinations, the states of alarms and the sequence numbers of PubSub for the
+/// last time.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 /// As for other failures of the environment.
 const EXIT_CODE_LOST: i32 = 6;
@@ -34,7 +36,7 @@ impl Ending {
     pub(super) fn watch(
         interrupt: &Interrupt,
         end: &Arc<AtomicBool>,
-        stopper: Stopper,
+        (stopper, receivers): (Stopper, Receivers),
         recorder: Option<Arc<RecorderCounters>>,
     ) -> Result<Self, Failure> {
         let ending = Self { is_claimed: Arc::default(), queues: Arc::default() };
@@ -50,7 +52,7 @@ impl Ending {
                     && !is_claimed.swap(true, Ordering::AcqRel)
                 {
                     let queues = queues.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    stop(&stopper, recorder.as_deref(), queues);
+                    stop(&stopper, recorder.as_deref(), queues, receivers.clone());
                 }
             }
         };
@@ -75,7 +77,12 @@ impl Ending {
 }
 
 /// Stops the server and ends the process.
-fn stop(stopper: &Stopper, recorder: Option<&RecorderCounters>, queues: gateway::Queues) {
+fn stop(
+    stopper: &Stopper,
+    recorder: Option<&RecorderCounters>,
+    queues: gateway::Queues,
+    receivers: Receivers,
+) {
     tracing::error!(
         "a configuration change, a source or a destination does not respond. The server stops without waiting for it"
     );
@@ -90,6 +97,9 @@ fn stop(stopper: &Stopper, recorder: Option<&RecorderCounters>, queues: gateway:
         let _ = is_stopped.recv();
         queues.flush();
         last.save_alarms();
+        if !receivers.end_within(FLUSH_MAX) {
+            return;
+        }
         // This fails if the time is over. The process is about to end then.
         let _ = written.send(());
     };
@@ -98,7 +108,8 @@ fn stop(stopper: &Stopper, recorder: Option<&RecorderCounters>, queues: gateway:
     drop(stopping);
     if writing.is_ok() && is_written.recv_timeout(FLUSH_MAX).is_err() {
         tracing::error!(
-            "cannot write the last values for destinations to their queues, or the states of alarms: they are lost"
+            "cannot write the last values for destinations to their queues, the states of alarms, or the sequence numbers of \
+             PubSub: they are lost"
         );
     }
     match recorder.and_then(|recorder| history::unstored(recorder.lost_at_stop(), recorder)) {

@@ -284,6 +284,9 @@ impl From<ServeError> for Failure {
 /// How long sessions may take to end after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long the second signal may take to save what PubSub has received.
+const AT_ONCE: Duration = Duration::from_millis(200);
+
 /// Serves until interrupted.
 pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(cpus) = &arguments.cpu {
@@ -355,10 +358,12 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         configured.managed(running.shared());
     }
     let recorder = running.recorder().map(Arc::clone);
-    if let Some(recorder) = recorder.clone() {
-        let stopper = running.stopper();
-        interrupt.say_at_end(move || history::unstored(stopper.unstored_history(), &recorder));
-    }
+    let receivers = pubsub.as_ref().map(pubsub::PubSub::receivers).unwrap_or_default();
+    let (last, stopper, recording) = (receivers.clone(), running.stopper(), recorder.clone());
+    interrupt.say_at_end(move || {
+        last.end_within(AT_ONCE);
+        recording.as_ref().and_then(|recorder| history::unstored(stopper.unstored_history(), recorder))
+    });
     let mut gateway = gateway.start()?;
     if arguments.adapters.is_some() {
         // Loads must not find variables without values.
@@ -404,7 +409,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         watch_stdin(Arc::clone(&end))?;
     }
     gateway.show_processes(&others);
-    let ending = Ending::watch(interrupt, &end, running.stopper(), recorder.clone())?;
+    let ending = Ending::watch(interrupt, &end, (running.stopper(), receivers), recorder.clone())?;
     ending.keep(gateway.queues());
     while !interrupt.asked() && !end.load(Ordering::Relaxed) {
         // Signals end the sleep early only in the main thread, which this is; 100 ms is soon enough for the rest.

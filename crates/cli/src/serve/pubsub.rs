@@ -3,7 +3,8 @@
 use crate::failure::Failure;
 use crate::pubsub::{KeyFile, Side, fixed_keys, read_configuration, secured};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 use taktwerk::pubsub::config::{Configuration, DataSetSource, SubscribedDataSet};
 use taktwerk::pubsub::{
     ActionResponders, GroupIndex, KeyRequest, KeySource, MqttOptions, PubSubError, PubSubStartError,
@@ -36,8 +37,35 @@ pub(super) struct Files {
 /// Running PubSub. Dropping it stops it.
 pub(super) struct PubSub {
     _publisher: Arc<Publisher>,
-    _subscriber: Arc<Subscriber>,
-    _responders: Arc<ActionResponders>,
+    subscriber: Arc<Subscriber>,
+    responders: Arc<ActionResponders>,
+}
+
+impl PubSub {
+    /// What must be written when the process ends.
+    pub(super) fn receivers(&self) -> Receivers {
+        Receivers {
+            subscriber: Arc::downgrade(&self.subscriber),
+            responders: Arc::downgrade(&self.responders),
+        }
+    }
+}
+
+/// The receivers of secured messages, which save the received sequence numbers each second and at their end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Receivers {
+    subscriber: Weak<Subscriber>,
+    responders: Weak<ActionResponders>,
+}
+
+impl Receivers {
+    /// Stops them for a process that ends while [`PubSub`] cannot be dropped, each within a time. Returns whether all sequence
+    /// numbers are saved.
+    pub(super) fn end_within(&self, most: Duration) -> bool {
+        let is_saved =
+            self.subscriber.upgrade().is_none_or(|subscriber| subscriber.driver().end_within(most));
+        self.responders.upgrade().is_none_or(|responders| responders.end_within(most)) && is_saved
+    }
 }
 
 /// Keys of the server's own security groups, and of groups with key services in the configuration.
@@ -370,6 +398,6 @@ impl Files {
         if let (Some(path), Some(saved)) = (&self.save_to, saved) {
             model.save_to(saved).map_err(|error| cannot("write", path, &error))?;
         }
-        Ok(Some(PubSub { _publisher: publisher, _subscriber: subscriber, _responders: responders }))
+        Ok(Some(PubSub { _publisher: publisher, subscriber, responders }))
     }
 }

@@ -32,8 +32,8 @@ flush = "10 s"
 "#;
 
 /// A server whose reload hangs, and its URL.
-fn hanging(installation: &Installation) -> (Child, String) {
-    installation.write(RULES);
+fn hanging(installation: &Installation, more: &str) -> (Child, String) {
+    installation.write(&format!("{RULES}{more}"));
     let mut child = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
         .args(["serve", "--quiet", "--config"])
         .arg(installation.file())
@@ -49,7 +49,7 @@ fn hanging(installation: &Installation) -> (Child, String) {
     until("values are recorded", || history(&url).len() > 2);
     // Reading a pipe waits for its writer.
     let hanging = BASE.replace("[server]\n", "[server]\nnodesets = [\"/dev/stdin\"]\n");
-    std::fs::write(installation.file(), format!("{hanging}{RULES}")).unwrap();
+    std::fs::write(installation.file(), format!("{hanging}{RULES}{more}")).unwrap();
     send(&child, "-HUP");
     std::thread::sleep(Duration::from_secs(1));
     (child, url)
@@ -91,7 +91,7 @@ fn end(child: &mut Child, log: &str, mut meanwhile: impl FnMut()) -> (ExitStatus
 fn one_signal_ends_a_server_whose_reload_hangs() {
     let installation = Installation::new();
     let log = installation.folder.path().join("log").display().to_string();
-    let (mut child, url) = hanging(&installation);
+    let (mut child, url) = hanging(&installation, "");
     let before: Vec<String> = history(&url);
     assert!(before.len() > 2);
     let mut comments = 0;
@@ -118,7 +118,7 @@ fn one_signal_ends_a_server_whose_reload_hangs() {
 fn destinations_get_the_values_until_the_end() {
     let installation = Installation::new();
     let folder = installation.folder.path();
-    let (mut child, _) = hanging(&installation);
+    let (mut child, _) = hanging(&installation, "");
     let other = rusqlite::Connection::open(folder.join("h.db")).unwrap();
     other.busy_timeout(LIMIT).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -140,4 +140,65 @@ fn destinations_get_the_values_until_the_end() {
     };
     let is_near = |last: i128| ended.unix_nanos() - last < 1_000_000_000;
     until("the last values are sent", || last().is_some_and(is_near));
+}
+
+/// Otherwise recorded messages of the last second would be accepted again after the next start.
+#[test]
+fn the_last_sequence_numbers_of_pubsub_are_saved() {
+    let installation = Installation::new();
+    let folder = installation.folder.path();
+    let file = |name: &str| folder.join(name).display().to_string();
+    let (code, keys) = run(&["pubsub", "keys", "plant"]);
+    assert_eq!(code, 0, "{keys}");
+    std::fs::write(file("plant.keys"), keys).unwrap();
+    std::fs::set_permissions(file("plant.keys"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
+    // The test passes on messages when it wants.
+    let tap = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    tap.set_read_timeout(Some(LIMIT)).unwrap();
+    let there = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (from, to) = (format!("opc.udp://{}", tap.local_addr().unwrap()), format!("opc.udp://{there}"));
+    let (keys, reader) = (file("plant.keys"), file("reader.toml"));
+    let secured = ["--security", "sign-and-encrypt", "--keys", &keys];
+    let written = ["pubsub", "publish", &to, "-d", "0.1", "--write-subscriber", &reader];
+    let (code, text) = run(&[&written[..], &secured].concat());
+    assert_eq!(code, 0, "{text}");
+    let more =
+        "[pubsub]\nconfiguration = \"reader.toml\"\nkeys = [\"plant.keys\"]\nreplay_file = \"line.replay\"\n";
+    let (mut child, _) = hanging(&installation, more);
+    let mut publisher = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args([&["pubsub", "publish", &from, "-I", "50"], &secured[..]].concat())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let saved = || std::fs::read(folder.join("line.replay")).unwrap();
+    let pass = || {
+        let mut datagram = [0; 2048];
+        let len = tap.recv(&mut datagram).unwrap();
+        tap.send_to(&datagram[..len], there).unwrap();
+    };
+    let begin = saved();
+    until("the first message is saved", || {
+        pass();
+        saved() != begin
+    });
+    // The first message after a second is saved at once, and the next one not within a second.
+    let (asked, mut at_end) = (Instant::now(), None);
+    let meanwhile = || {
+        std::thread::sleep(Duration::from_millis(10));
+        if asked.elapsed() > Duration::from_millis(4_300) && at_end.is_none() {
+            let before = saved();
+            until("a message is saved", || {
+                pass();
+                saved() != before
+            });
+            at_end = Some(saved());
+            pass();
+        }
+    };
+    let (status, _) = end(&mut child, &file("log"), meanwhile);
+    publisher.kill().unwrap();
+    publisher.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_ne!(Some(saved()), at_end, "the last message is missing");
 }

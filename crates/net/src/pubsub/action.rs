@@ -1,7 +1,7 @@
 //! Runs Action requestors and responders on their own threads (Part 14 §5.4.3).
 
 use super::PubSubError;
-use super::floor::FloorFile;
+use super::floor::{self, FloorFile};
 use super::inlet::{self, Inlet};
 use super::keys::{KeySource, KeyThread};
 use super::link::{self, Link};
@@ -163,6 +163,13 @@ impl<U: ActionUser> RunningActions<U> {
         self.commander().run(command);
     }
 
+    /// Stops, and waits at most for this time. For a process that ends while the owner of this hangs. Returns whether it has
+    /// stopped. Then the file with the received sequence numbers is complete.
+    pub fn end_within(&self, most: Duration) -> bool {
+        self.ask_to_end();
+        floor::has_ended(self.thread.as_ref(), most)
+    }
+
     /// A handle that runs commands on the thread. It does not keep the thread running.
     #[must_use]
     pub fn commander(&self) -> Commander<U> {
@@ -196,10 +203,16 @@ impl<U: ActionUser> Commander<U> {
     }
 }
 
-impl<U> Drop for RunningActions<U> {
-    fn drop(&mut self) {
+impl<U> RunningActions<U> {
+    fn ask_to_end(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.waker.wake();
+    }
+}
+
+impl<U> Drop for RunningActions<U> {
+    fn drop(&mut self) {
+        self.ask_to_end();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -2,6 +2,7 @@
 //! accepted again after a restart.
 
 use super::PubSubError;
+use core::time::Duration;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
@@ -13,8 +14,23 @@ use taktwerk_types::Instant;
 /// Nanoseconds between checks for changes. After a crash, messages of this time may be accepted again.
 const EVERY: u64 = 1_000_000_000;
 
+/// How often the end of a thread is checked.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
 /// Maximum length of the file: some hundred thousand writers.
 const LEN_MAX: u64 = 64 << 20;
+
+/// Waits until a thread has ended, and so has written its file, at most for this time. Returns whether it has.
+pub(super) fn has_ended(thread: Option<&JoinHandle<()>>, most: Duration) -> bool {
+    let end = std::time::Instant::now() + most;
+    while thread.is_some_and(|thread| !thread.is_finished()) {
+        if std::time::Instant::now() >= end {
+            return false;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    true
+}
 
 /// The file and the thread that writes it, because a disk may be slow.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Runs a subscriber on its own thread: waits for datagrams on all its sockets and passes their contents to a [`Sink`].
 
 use super::expecting::Expecting;
-use super::floor::FloorFile;
+use super::floor::{self, FloorFile};
 use super::inlet::{self, Closing, Inlet};
 use super::keys::{KeySource, KeyThread};
 use super::link::{self, Link};
@@ -246,9 +246,20 @@ impl RunningSubscriber {
         self.end();
     }
 
-    fn end(&mut self) {
+    /// Stops, and waits at most for this time. For a process that ends while the owner of this hangs. Returns whether it has
+    /// stopped. Then the file with the received sequence numbers is complete.
+    pub fn end_within(&self, most: Duration) -> bool {
+        self.ask_to_end();
+        floor::has_ended(self.thread.as_ref(), most)
+    }
+
+    fn ask_to_end(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.waker.wake();
+    }
+
+    fn end(&mut self) {
+        self.ask_to_end();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

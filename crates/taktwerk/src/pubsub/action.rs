@@ -484,6 +484,11 @@ impl ActionResponder {
         Legacy { memory, results: Arc::clone(&self.results) }
     }
 
+    /// Stops, and waits at most for this time. Returns whether it has stopped.
+    fn end_within(&self, most: Duration) -> bool {
+        self.running.end_within(most)
+    }
+
     /// Requests new keys of a security group immediately, because they are known to have changed.
     pub fn refresh_keys(&self, security_group_id: &str) {
         let group = security_group_id.to_owned();

@@ -4,9 +4,11 @@ use super::{ActionResponder, ActionResponderBuilder, Legacy};
 use crate::lock::lock;
 use crate::pubsub::{KeySource, PubSubStartError, PublisherId};
 use core::fmt;
+use core::time::Duration;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use taktwerk_net::pubsub::PubSubError;
 use taktwerk_pubsub::action::ActionDescription;
 use taktwerk_pubsub::config::{Configuration, Connection};
@@ -233,6 +235,16 @@ impl ActionResponders {
         kept.append(&mut started);
         *running = kept;
         Ok(failed)
+    }
+
+    /// Stops all, and waits at most for this time. For a process that ends while the owner of this hangs. Returns whether they
+    /// have stopped. Then the files with the received sequence numbers are complete.
+    pub fn end_within(&self, most: Duration) -> bool {
+        let end = Instant::now() + most;
+        let running = lock(&self.running);
+        running
+            .iter()
+            .all(|(_, responder)| responder.end_within(end.saturating_duration_since(Instant::now())))
     }
 
     /// Requests new keys of a security group immediately, because they are known to have changed.

@@ -2,10 +2,10 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The option of commands that write files.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct Overwrite {
     /// Overwrite files that exist.
     #[arg(long)]
@@ -13,8 +13,17 @@ pub(crate) struct Overwrite {
 }
 
 impl Overwrite {
-    /// For files that the user does not name.
-    pub(crate) const ALWAYS: Self = Self { force: true };
+    /// The path for a file that the user does not name: with a number if the file exists, such as `report-2.html`, so that
+    /// the command can be repeated. With `--force` always `path`.
+    pub(crate) fn free(self, path: &Path) -> PathBuf {
+        let numbered = |number: u32| {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let end = path.extension().map(|end| format!(".{}", end.to_string_lossy())).unwrap_or_default();
+            path.with_file_name(format!("{stem}-{number}{end}"))
+        };
+        let mut paths = core::iter::once(path.to_owned()).chain((2..).map(numbered));
+        paths.find(|path| self.force || !path.exists()).unwrap_or_else(|| path.to_owned())
+    }
 
     /// Refuses an existing file. Call it before anything is measured, simulated or read. [Devices](is_device) are
     /// allowed.
@@ -48,5 +57,12 @@ mod tests {
         let refused = never.check(&path).unwrap_err().to_string();
         assert!(refused.contains("report.html exists already") && refused.contains("--force"), "{refused}");
         assert!(force.check(&path).is_ok());
+        assert_eq!(
+            (never.free(&path), force.free(&path)),
+            (folder.path().join("report-2.html"), path.clone())
+        );
+        std::fs::write(folder.path().join("report-2.html"), "mine").unwrap();
+        assert_eq!(never.free(&path), folder.path().join("report-3.html"));
+        assert_eq!(never.free(&folder.path().join("new.html")), folder.path().join("new.html"));
     }
 }

@@ -250,6 +250,10 @@ fn the_register_of_experiments_is_complete() {
     let experiments = list["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 24);
     assert!(experiments.iter().any(|one| one["id"] == "morato-pubsub" && one["missing"].is_null()));
+    let shown = workspace.run(&["lab", "list"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let row = shown.lines().find(|line| line.contains("burger-cpu")).unwrap();
+    assert!(shown.contains("full form") && row.contains(" min ") && row.contains(" h "), "{shown}");
     let unknown = workspace.run(&["lab", "reproduce", "nobody-1999"]);
     assert_eq!(unknown.status.code(), Some(2));
 }

@@ -124,7 +124,7 @@ fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<(Vec<Model>, Run), 
     let store = store.open_to_read()?;
     let run = store.choose_of(wanted, &DATA).map_err(|error| match error {
         StoreError::NoRun { path, .. } if wanted.is_none() => Failure::Usage(format!(
-            "{} has no measurements for a model yet. Run `taktwerk lab calibrate --quick` (three minutes) to measure \
+            "{} has no measurements for a model yet. Run `taktwerk lab calibrate --quick` (about two minutes) to measure \
              this machine, or add `--model epyc-vm` to use the models of another machine",
             path.display()
         )),

@@ -2,12 +2,13 @@
 //!
 //! - [`study`]: reads a file as cases; `spec` reads the simulator's own files, [`convert`] those of the laboratory, of
 //!   `size` and of `tune`;
-//! - `capacity`: finds overloaded links without simulating;
+//! - `capacity` and `endless`: find overloaded links, and requests that take no time, without simulating;
 //! - [`seeds`]: runs each case with each seed;
 //! - [`figures`]: figures over seeds, as a table, as JSON, and as an outcome for reports.
 
 mod capacity;
 pub mod convert;
+mod endless;
 pub mod figures;
 pub mod seeds;
 mod spec;

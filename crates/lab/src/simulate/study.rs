@@ -1,6 +1,6 @@
 //! Reads a file as cases to simulate.
 
-use super::{capacity, convert, figures, spec};
+use super::{capacity, convert, endless, figures, spec};
 use crate::scenario::{CpuCondition, Threshold, key_of_threshold};
 use taktwerk_model::host::HostProfile;
 use taktwerk_model::tune::document::{Document, DocumentError};
@@ -128,6 +128,9 @@ impl Study {
             document,
         };
         for case in &study.cases {
+            if let Some((at, problem)) = endless::problem(&case.scenario) {
+                return Err(study.at(&study.pause_of(at), &problem));
+            }
             if let Some((key, problem)) = capacity::problem(&case.scenario) {
                 return Err(study.at(&key, &problem));
             }
@@ -141,6 +144,17 @@ impl Study {
             }
         }
         Ok(study)
+    }
+
+    /// The key of the pause of a group of clients, or their kind if the file does not have it.
+    fn pause_of(&self, at: usize) -> String {
+        let table = self.document.table();
+        let (load, name) = match table.get("load") {
+            Some(load) => (Some(load), "load".to_owned()),
+            None => (table.get("client").and_then(|clients| clients.get(at)), format!("client.{at}")),
+        };
+        let has_pause = load.is_some_and(|load| load.get("pause_ms").is_some());
+        format!("{name}.{}", if has_pause { "pause_ms" } else { "kind" })
     }
 
     /// The key in the file. Files with one link have it as `link`, not as the first of `[[link]]`.

@@ -1,5 +1,6 @@
 //! `lab list`: lists the published experiments.
 
+use super::session::span;
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
@@ -20,23 +21,32 @@ pub(crate) struct ListArgs {
 pub(crate) fn run(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
     let place = super::place(None)?;
     let stacks = super::reproduce::stacks(arguments.stacks.as_ref(), &place)?;
-    let mut table =
-        Table::new(&[("id", Align::Left), ("short form", Align::Right), ("question", Align::Wrap)]);
+    let mut table = Table::new(&[
+        ("id", Align::Left),
+        ("short form", Align::Right),
+        ("full form", Align::Right),
+        ("question", Align::Wrap),
+    ]);
     let mut documents = Vec::new();
-    let mut everything = Vec::new();
+    let (mut everything, mut whole) = (Vec::new(), Vec::new());
     for experiment in experiment::all() {
         let wish = |quick| Wish { quick, stacks: stacks.clone(), place: &place };
         let seconds = |quick| scenario::seconds(&experiment.plan(&wish(quick)).conditions);
         if experiment.data() == experiment.id() && experiment.missing().is_none() {
             everything.extend(experiment.plan(&wish(true)).conditions);
+            whole.extend(experiment.plan(&wish(false)).conditions);
         }
+        let full = match (experiment.missing(), experiment.data() == experiment.id()) {
+            (None, true) if !experiment.is_simulated() => span(seconds(false)),
+            _ => String::new(),
+        };
         let cost = match (experiment.missing(), experiment.data() == experiment.id()) {
             (None, _) if experiment.is_simulated() => "simulated".to_owned(),
             (Some(_), _) => "not yet".to_owned(),
-            (None, true) => format!("{:.0} s", seconds(true)),
+            (None, true) => span(seconds(true)),
             (None, false) => format!("with {}", experiment.data()),
         };
-        table.row([experiment.id(), &cost, experiment.question()]);
+        table.row([experiment.id(), &cost, &full, experiment.question()]);
         documents.push(json!({
             "id": experiment.id(),
             "question": experiment.question(),
@@ -54,9 +64,11 @@ pub(crate) fn run(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
             "stacks": stacks,
             "experiments": documents,
             "quick_seconds": scenario::seconds(&everything),
+            "full_seconds": scenario::seconds(&whole),
         }));
     }
     output.text(&table.to_string())?;
     output.text(&format!("stacks: {}", stacks.join(", ")))?;
-    output.text(&format!("the short form of all: {}", super::session::span(scenario::seconds(&everything))))
+    let (short, full) = (span(scenario::seconds(&everything)), span(scenario::seconds(&whole)));
+    output.text(&format!("the short form of all: {short}; the full form: {full}"))
 }

@@ -23,7 +23,7 @@ pub(crate) struct ReportArgs {
     #[arg(value_name = "RUN")]
     run: Option<String>,
 
-    /// Where to write the report. Default: taktwerk-report.html, which is replaced.
+    /// Where to write the report. Default: taktwerk-report.html, or taktwerk-report-2.html and so on if it exists.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -77,15 +77,14 @@ pub(super) fn outcomes(run: &Run, measurements: &[Measurement]) -> Vec<Outcome> 
     outcomes
 }
 
-/// The default file name. The next command replaces it.
+/// The default file name.
 const DEFAULT: &str = "taktwerk-report.html";
 
 /// Where to write the report, after checking that it can be written.
-pub(super) fn destination(named: Option<&Path>, overwrite: Overwrite) -> Result<&Path, Failure> {
-    match named {
-        Some(path) => session::can_write(path, overwrite).map(|()| path),
-        None => session::can_write(Path::new(DEFAULT), Overwrite::ALWAYS).map(|()| Path::new(DEFAULT)),
-    }
+pub(super) fn destination(named: Option<&Path>, overwrite: Overwrite) -> Result<PathBuf, Failure> {
+    let path = named.map_or_else(|| overwrite.free(Path::new(DEFAULT)), Path::to_owned);
+    session::can_write(&path, overwrite)?;
+    Ok(path)
 }
 
 /// Writes the page.
@@ -111,11 +110,11 @@ pub(crate) fn run(arguments: &ReportArgs, output: Output) -> Result<(), Failure>
         }
     }
     let outcomes = outcomes(&run, &measurements);
-    write(path, &run, &outcomes)?;
+    write(&path, &run, &outcomes)?;
     if output.is_json() {
         return output.document(&json!({"run": run, "outcomes": outcomes, "report": path}));
     }
-    session::wrote(output, path)
+    session::wrote(output, &path)
 }
 
 #[cfg(test)]

@@ -43,8 +43,8 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repetitions: Option<u32>,
 
-    /// Skip repetitions that do not fit into this time; every load is measured at least once. Default for the short
-    /// form of the own stack: 690s, unless --window or --repetitions is given.
+    /// Skip repetitions that do not fit into this time; every load is measured at least once, also if this takes longer.
+    /// Default for the short form of the own stack: 690s, unless --window or --repetitions is given.
     #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
     within: Option<Duration>,
 
@@ -53,7 +53,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long)]
     isolate: bool,
 
-    /// Where to write the report. Default: taktwerk-report.html, which is replaced.
+    /// Where to write the report. Default: taktwerk-report.html, or taktwerk-report-2.html and so on if it exists.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -216,14 +216,14 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
         });
     }
     let run = finished.store.choose(Some(&finished.run.to_string()))?;
-    report::write(path, &run, &outcomes)?;
+    report::write(&path, &run, &outcomes)?;
     if output.is_json() {
         output.document(&json!({"run": run, "outcomes": outcomes, "report": path}))?;
     } else {
         for outcome in &outcomes {
             output.text(&format!("{}\n", outcome.text()))?;
         }
-        session::wrote(output, path)?;
+        session::wrote(output, &path)?;
     }
     let mut lacking = lacking(&conditions, &finished.measurements);
     lacking.extend(outcomes.iter().flat_map(|outcome| outcome.errors.clone()));

@@ -17,7 +17,7 @@ use taktwerk_lab::orphans::{self, Fate};
 use taktwerk_lab::place::Place;
 use taktwerk_lab::processes;
 use taktwerk_lab::runner::{RunError, Runner, Step, check, missing};
-use taktwerk_lab::scenario::Condition;
+use taktwerk_lab::scenario::{self, Condition};
 use taktwerk_lab::store::{Run, Store};
 
 /// Options of all commands that measure.
@@ -128,6 +128,9 @@ pub(crate) fn measure(
         // The file is written from the beginning, so that it contains the whole run.
         stream.line(measurement)?;
     }
+    if let Some(warning) = too_short(conditions, within) {
+        tracing::warn!("{warning}");
+    }
     let asked = interrupt.flag();
     let mut failed_write = None;
     let result =
@@ -192,6 +195,27 @@ fn refused(error: &RunError, notes: &[String]) -> Failure {
         return Failure::Environment(format!("there is nothing to measure here: {}", notes.join("; ")));
     }
     Failure::Usage(error.to_string())
+}
+
+/// A warning if the time is shorter than one measurement of each load, which is always made.
+fn too_short(conditions: &[(String, Condition)], within: Option<Duration>) -> Option<String> {
+    let once: Vec<Condition> = conditions
+        .iter()
+        .map(|(_, condition)| {
+            let mut once = condition.clone();
+            once.time.repetitions = once.time.repetitions.min(1);
+            once
+        })
+        .collect();
+    let (needed, within) = (scenario::seconds(&once), within?.as_secs_f64());
+    (needed > within).then(|| {
+        format!(
+            "to measure every load once takes about {}, longer than the limit of {}: no load is repeated. Name fewer \
+             experiments, or pass a shorter --window",
+            span(needed),
+            span(within)
+        )
+    })
 }
 
 /// Notes about repetitions that did not fit into the time, by experiment.
@@ -384,6 +408,21 @@ mod tests {
     use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario};
 
     #[test]
+    fn a_limit_that_one_measurement_of_each_load_exceeds_is_told() {
+        let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+        (scenario.time.duration_s, scenario.time.repetitions) = (10.0, 100);
+        let conditions: Vec<_> =
+            scenario.conditions().into_iter().map(|condition| ("x".to_owned(), condition)).collect();
+        let told = |seconds| too_short(&conditions, Some(Duration::from_secs(seconds)));
+        assert!(
+            told(5).is_some_and(|told| told.contains("the limit of 5 s: no load is repeated")),
+            "{:?}",
+            told(5)
+        );
+        assert_eq!((told(60), too_short(&conditions, None)), (None, None));
+    }
+
+    #[test]
     fn files_are_written_atomically_and_stale_parts_removed() {
         let directory = std::env::temp_dir().join(format!("taktwerk-whole-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
@@ -420,7 +459,7 @@ mod tests {
             let pipe = pipe.clone();
             move || std::fs::read_to_string(pipe).unwrap()
         });
-        can_write(&pipe, Overwrite::ALWAYS).unwrap();
+        can_write(&pipe, Overwrite::default()).unwrap();
         write_whole(&pipe, "all of it").unwrap();
         assert_eq!(reader.join().unwrap(), "all of it");
         assert!(is_device(&pipe), "it is still a pipe");

@@ -43,6 +43,33 @@ fn unknown_words_are_reported_with_key_and_alternatives() {
 }
 
 #[test]
+fn requests_without_an_end_are_refused_before_the_run() {
+    let near = PLANT.replace("profile = \"ppp-2m\"\ndelay = \"5ms\"", "delay = \"0ms\"");
+    let without = near.replace("every_ms = 500", "pause_ms = 0");
+    let line_of = |line: &str| 1 + without.lines().position(|one| one == line).unwrap();
+    let said = refused(&without, &[]);
+    let begin = format!("p.toml:{}: client.1.pause_ms: requests without a pause", line_of("pause_ms = 0"));
+    assert!(said.starts_with(&begin), "{said}");
+    // The default.
+    let said = refused(&near.replace("every_ms = 500\n", ""), &[]);
+    let begin = format!("p.toml:{}: client.1.kind: requests", line_of("kind = \"read\""));
+    assert!(said.starts_with(&begin), "{said}");
+    let said = refused("name = \"r\"\n[load]\nkind = \"read\"\n", &[]);
+    assert!(said.starts_with("p.toml:3: load.kind: requests"), "{said}");
+    // A pause or a delay is enough, and a host with costs.
+    parse(&without, &["client.1.pause_ms=1"]).unwrap();
+    parse(&without, &["link.0.delay=1ms"]).unwrap();
+    let hosts = format!("{without}[[host]]\nname = \"pi\"\nprofile = \"pi.toml\"\n");
+    let hosts = hosts.replace("name = \"plc\"", "name = \"plc\"\nhost = \"pi\"");
+    assert!(refused(&hosts, &[]).contains("client.1.pause_ms"), "pi.toml has no costs");
+    let mut profile = HostProfile::free(4);
+    profile.server.insert("message".to_owned(), 1_000.0);
+    let profiles = |_: &str| Ok(profile.clone());
+    let options = Options { sets: Vec::new(), profiles: &profiles, profile: None };
+    Study::parse(&hosts, "p.toml", &options).unwrap();
+}
+
+#[test]
 fn a_threshold_of_an_unknown_figure_is_refused_before_the_run() {
     let with = |metric: &str| format!("{PLANT}[[threshold]]\nmetric = \"{metric}\"\nbelow = 5\n");
     assert_eq!(

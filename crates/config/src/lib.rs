@@ -20,7 +20,7 @@ pub mod users;
 pub use configuration::{
     AdmitSetting, AlarmGroupSection, AlarmSection, AlarmsSection, AuditSection, Config, ConfigError,
     ConfigFile, EXAMPLE, FILE_LEN_MAX, FieldValue, FileKind, FilesSection, IdentitiesSection, JwtSection,
-    LimitsSection, NamedFile, NamespaceSection, OtlpSection, PermissionsSection, PubSubSection,
+    LimitsSection, Mistake, NamedFile, NamespaceSection, OtlpSection, PermissionsSection, PubSubSection,
     RECORDING_LEN_MAX, RoleSection, SecuritySection, ServerSection, TokensConfig, Unspecified, WebSection,
     line_of, nearest, role_id,
 };

@@ -37,7 +37,7 @@ impl Mistake {
     /// Explains a TOML error. `text` is the file's content; without it the line is not known.
     #[must_use]
     pub fn of(error: &toml::de::Error, text: Option<&str>) -> Self {
-        let (problem, hint) = words::explain(error);
+        let (problem, hint) = words::repeated(error, text).unwrap_or_else(|| words::explain(error));
         let (problem, hint) = (shown::message(problem), shown::message(hint));
         // What the file itself lacks is on no line of it.
         let span = error.span().filter(|_| !problem.starts_with(words::MISSING));

@@ -57,6 +57,14 @@ pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
     (at(problem), format!("write {}", wanted_as(wanted)))
 }
 
+/// For a key or a table that the text has twice. The message does not name it, but its place is known.
+pub(crate) fn repeated(error: &toml::de::Error, text: Option<&str>) -> Option<(String, String)> {
+    let span = error.span().filter(|_| error.message() == "duplicate key")?;
+    let key = shown(text?.get(span)?).into_owned();
+    let hint = "write each key and each [table] once: remove one, or merge them".to_owned();
+    Some((format!("`{key}` is there a second time"), hint))
+}
+
 /// Shortens the key or word at the start of the message; the list of allowed names behind it stays.
 fn without_long_name(message: String) -> String {
     for head in ["unknown field `", "unknown variant `", "duplicate field `"] {
@@ -207,6 +215,21 @@ mod tests {
         );
         let number = told(&format!("{base}kind = 3\n"));
         assert!(number.starts_with("p.toml:3: ") && number.contains("kind: this is"), "{number}");
+    }
+
+    #[test]
+    fn a_repeated_key_is_reported_with_its_name_and_line() {
+        let base = "[[fault]]\nat = \"1s\"\nkind = \"cut\"\n";
+        for (text, line, key) in [
+            ("kind = \"cut\"\n", 4, "kind"),
+            ("\"kind\" = 1\n", 4, "\"kind\""),
+            ("[x]\na = 1\n\n[x]\nb = 1\n", 7, "x"),
+            ("[x.y]\n[x.y]\n", 5, "y"),
+            ("x = { a = 1, a = 2 }\n", 4, "a"),
+        ] {
+            let told = told(&format!("{base}{text}"));
+            assert!(told.starts_with(&format!("p.toml:{line}: `{key}` is there a second time; ")), "{told}");
+        }
     }
 
     #[test]

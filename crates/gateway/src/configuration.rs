@@ -42,7 +42,7 @@ use crate::template;
 use core::hash::Hasher;
 use core::time::Duration;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 /// The default namespace of tags.
@@ -281,6 +281,9 @@ impl GatewayConfig {
         for (_, fields) in lines {
             mistakes.extend(fields.unknown());
         }
+        // A mistake in the first line of a table is found in every row.
+        let mut seen = HashSet::new();
+        mistakes.retain(|mistake| seen.insert(mistake.to_string()));
         if let Some(mut fields) = sections.lease {
             let mut hasher = DefaultHasher::new();
             fields.fingerprint(&mut hasher);

@@ -5,7 +5,9 @@ use crate::adapter::modbus::link::Way;
 use crate::adapter::modbus::scan::{Unit, units};
 use crate::configuration::{GatewayConfig, SourceConfig};
 use crate::fault::Fault;
+use crate::fields::Mistake;
 use crate::offer::{Offer, Question, quoted};
+use core::ops::Range;
 use core::time::Duration;
 use std::io;
 use std::path::Path;
@@ -21,11 +23,12 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Creates a source from a URL: `opc.tcp://…`, `mqtt://…`, `mqtts://…`, `http://…`, `https://…` or `modbus://host[:port]`.
+/// The section of a source with a URL: `opc.tcp://…`, `mqtt://…`, `mqtts://…`, `http://…`, `https://…` or
+/// `modbus://host[:port]`.
 ///
 /// # Errors
 /// What is wrong with the URL.
-pub fn source_of_url(url: &str) -> Result<SourceConfig, String> {
+pub fn section_of_url(url: &str) -> Result<String, String> {
     let (kind, key, value) = match url.split_once("://") {
         Some(("opc.tcp", _)) => ("opcua", "url", url),
         Some(("mqtt" | "mqtts", _)) => ("mqtt", "url", url),
@@ -37,13 +40,47 @@ pub fn source_of_url(url: &str) -> Result<SourceConfig, String> {
         }
     };
     let value = quoted(value);
-    let text = format!("[[source]]\nname = \"source\"\ntype = \"{kind}\"\n{key} = {value}\n");
-    let (config, mistakes) = GatewayConfig::examine(Path::new(""), &text);
+    Ok(format!("[[source]]\nname = \"source\"\ntype = \"{kind}\"\n{key} = {value}\n"))
+}
+
+/// Creates a source from a URL, as [`section_of_url`] describes it.
+///
+/// # Errors
+/// What is wrong with the URL.
+pub fn source_of_url(url: &str) -> Result<SourceConfig, String> {
+    let (config, mistakes) = GatewayConfig::examine(Path::new(""), &section_of_url(url)?);
     if let Some(mistake) = mistakes.into_iter().next() {
         return Err(format!("{url}: {}; {}", mistake.problem, mistake.hint));
     }
     let source = config.and_then(|config| config.sources.into_iter().next());
     source.ok_or_else(|| format!("{url}: this is not a source"))
+}
+
+/// Splits sections of tags into those that a configuration accepts at the end of its text, and what is wrong with the others.
+#[must_use]
+pub fn accepted(path: &Path, text: &str, mut sections: Vec<String>) -> (Vec<String>, Vec<Mistake>) {
+    let base = format!("{text}\n");
+    let mut refused: Vec<Mistake> = Vec::new();
+    loop {
+        let mut all = base.clone();
+        let mut next = base.lines().count() + 1;
+        let mut lines = Vec::with_capacity(sections.len());
+        for section in &sections {
+            all.push_str(section);
+            lines.push(next..next + section.lines().count());
+            next += section.lines().count();
+        }
+        let (_, mistakes) = GatewayConfig::examine(path, &all);
+        let is_wrong = |lines: &Range<usize>| mistakes.iter().any(|mistake| lines.contains(&mistake.line));
+        let wrong: Vec<bool> = lines.iter().map(is_wrong).collect();
+        if !wrong.contains(&true) {
+            return (sections, refused);
+        }
+        let mut is_wrong = wrong.into_iter();
+        sections.retain(|_| !is_wrong.next().unwrap_or_default());
+        let begin = base.lines().count();
+        refused.extend(mistakes.into_iter().filter(|mistake| mistake.line > begin));
+    }
 }
 
 /// Lists what a source offers. Blocks the calling thread.
@@ -111,6 +148,26 @@ pub fn scan_modbus(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sections_that_a_configuration_refuses_are_left_out() {
+        let base =
+            "[[source]]\nname = \"s\"\ntype = \"simulation\"\n[[tag]]\nsource = \"s\"\nname = \"known\"";
+        let tag = |name: &str, more: &str| format!("[[tag]]\nsource = \"s\"\nname = \"{name}\"\n{more}");
+        let sections = vec![
+            tag("a", ""),
+            tag("b", "type = \"Guid\"\n"),
+            tag("known", ""),
+            tag("a", ""),
+            tag("a", "path = \"x\"\ntype = \"Double\"\n"),
+            tag(&"x".repeat(300), ""),
+        ];
+        let (kept, refused) = accepted(Path::new("g.toml"), base, sections.clone());
+        assert_eq!(kept, [sections[0].clone(), sections[4].clone()]);
+        assert_eq!(refused.len(), 4, "{refused:?}");
+        let all = format!("{base}\n{}", kept.concat());
+        assert_eq!(GatewayConfig::parse(Path::new("g.toml"), &all).unwrap().unwrap().tag_count(), 3);
+    }
 
     #[test]
     fn urls_become_sources() {

@@ -5,6 +5,7 @@ use core::hash::{Hash, Hasher};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -173,12 +174,27 @@ pub struct Fields {
     missing: Option<&'static str>,
     /// The line of the template instance to which these settings belong.
     instance: Option<usize>,
+    /// The first line of the table of which this is a row.
+    head: Option<Arc<Head>>,
+}
+
+/// The line of a table that names its columns.
+#[derive(Debug)]
+pub struct Head {
+    /// Its number.
+    pub line: usize,
+    /// The columns.
+    pub columns: BTreeSet<String>,
 }
 
 impl Fields {
     /// The settings of a table row.
     #[must_use]
-    pub fn of_cells(path: &Path, line: usize, cells: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub fn of_cells(
+        path: &Path,
+        (head, line): (&Arc<Head>, usize),
+        cells: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
         let entries = cells.into_iter().filter(|(_, cell)| !cell.is_empty());
         let entries = entries.map(|(key, cell)| (key, (line, Setting::Text(cell)))).collect();
         Self {
@@ -189,6 +205,7 @@ impl Fields {
             wrong: BTreeSet::new(),
             missing: None,
             instance: None,
+            head: Some(Arc::clone(head)),
         }
     }
 
@@ -203,6 +220,7 @@ impl Fields {
             wrong: BTreeSet::new(),
             missing: None,
             instance: None,
+            head: None,
         }
     }
 
@@ -368,7 +386,10 @@ impl Fields {
             }
             None => {
                 self.missing = Some(key);
-                Err(self.mistake(format!("{key} is missing"), format!("write {key} = {example}")))
+                let head = self.head.as_ref().filter(|head| !head.columns.contains(key));
+                let line = head.map_or(self.line, |head| head.line);
+                let mistake = self.mistake(format!("{key} is missing"), format!("write {key} = {example}"));
+                Err(Mistake { line, ..mistake })
             }
         }
     }
@@ -572,7 +593,8 @@ impl Fields {
                 Some(near) => meant(near),
                 None => format!("the settings here are {}", self.known.join(", ")),
             };
-            self.mistake_in(*line, key, UNKNOWN, hint)
+            let line = self.head.as_ref().map_or(*line, |head| head.line);
+            self.mistake_in(line, key, UNKNOWN, hint)
         })
     }
 }
@@ -671,8 +693,9 @@ impl Sections {
         };
         let lines = Lines::of(text);
         let document = DeTable::parse(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| lines.at(span.start));
-            mistake(line, error.message().lines().collect::<Vec<_>>().join(" "))
+            let taktwerk_config::Mistake { line, problem, hint } =
+                taktwerk_config::Mistake::of(&error, Some(text));
+            Mistake { hint, ..mistake(line, problem) }
         })?;
         let fields = |value: &Spanned<DeValue<'_>>| -> Result<Fields, Mistake> {
             let line = lines.at(value.span().start);
@@ -687,6 +710,7 @@ impl Sections {
                         wrong: BTreeSet::new(),
                         missing: None,
                         instance: None,
+                        head: None,
                     })
                 }
                 _ => Err(mistake(line, "this is no section".to_owned())),
@@ -753,6 +777,9 @@ mod tests {
 
     #[test]
     fn mistakes_have_a_position_and_a_correction() {
+        let twice = Sections::parse(Path::new("g.toml"), "[[tag]]\nname = \"a\"\nname = \"b\"\n").map(drop);
+        let twice = twice.unwrap_err().to_string();
+        assert!(twice.starts_with("g.toml:3: `name` is there a second time; "), "{twice}");
         let mut fields =
             section("[[source]]\nnam = \"a\"\nunit = 256\nkind = \"tpc\"\nspan = \"2 x\"\nlow = [2, 1]\n");
         let all = |error: Mistake| error.to_string();
@@ -781,7 +808,8 @@ mod tests {
     fn table_cells_are_read_as_the_wanted_type() {
         let cells = [("n", "2.5"), ("f", "yes"), ("r", "-1..1"), ("t", "10 min"), ("e", "")];
         let cells = cells.map(|(key, cell)| (key.to_owned(), cell.to_owned()));
-        let mut fields = Fields::of_cells(Path::new("t.csv"), 7, cells);
+        let head = Arc::new(Head { line: 1, columns: BTreeSet::new() });
+        let mut fields = Fields::of_cells(Path::new("t.csv"), (&head, 7), cells);
         assert_eq!(fields.number("n").unwrap(), Some(2.5));
         assert_eq!(fields.flag("f").unwrap(), Some(true));
         assert_eq!(fields.pair("r").unwrap(), Some((-1.0, 1.0)));

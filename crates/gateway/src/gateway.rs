@@ -58,6 +58,7 @@ struct PreparedSource {
     feed: Feed,
     writes: Writes,
     fingerprint: u64,
+    adds: Option<&'static str>,
 }
 
 impl core::fmt::Debug for PreparedGateway {
@@ -179,7 +180,10 @@ fn prepare_all(
         }
     }
     feed.run();
-    (PreparedSource { adapter, feed, writes, fingerprint }, failures)
+    // Tags whose variables are known only then: those of topics, and of another server without a type.
+    let has_later = tags.iter().any(|it| it.placement == Placement::Later);
+    let adds = adapter.adds().or(has_later.then_some("further tags"));
+    (PreparedSource { adapter, feed, writes, fingerprint, adds }, failures)
 }
 
 /// The tags that are variables.
@@ -196,20 +200,21 @@ fn failed(tag: &Tag, error: BuildError) -> GatewayError {
 }
 
 fn run(runtime: &Runtime, source: PreparedSource, leases: Option<&Leases>) -> Running {
-    let PreparedSource { adapter, feed, writes, fingerprint } = source;
+    let PreparedSource { adapter, feed, writes, fingerprint, adds } = source;
     let description = adapter.describe();
     let settings = feed.settings();
     let lease = leases.filter(|_| settings.is_leased);
     let lease = lease.map(|leases| leases.lease(&settings.name, settings.interval));
     let tasks =
         [runtime.spawn(watch(feed.clone())), runtime.spawn(supervise(adapter, feed.clone(), writes, lease))];
-    Running { description, feed, fingerprint, tasks }
+    Running { description, adds, feed, fingerprint, tasks }
 }
 
 /// A running source.
 #[derive(Debug)]
 struct Running {
     description: String,
+    adds: Option<&'static str>,
     feed: Feed,
     fingerprint: u64,
     tasks: [JoinHandle<()>; 2],
@@ -280,7 +285,12 @@ impl Gateway {
     }
 
     fn show(&self) {
-        let all = self.running.iter().map(|it| (it.description.clone(), it.feed.clone())).collect();
+        let listed = |it: &Running| Listed {
+            description: it.description.clone(),
+            adds: it.adds,
+            feed: it.feed.clone(),
+        };
+        let all = self.running.iter().map(listed).collect();
         *self.sources.0.write().unwrap_or_else(PoisonError::into_inner) = all;
         let all = self.outlets.iter().map(|it| it.destination.clone()).collect();
         *self.destinations.0.write().unwrap_or_else(PoisonError::into_inner) = all;
@@ -448,7 +458,15 @@ impl Drop for Gateway {
 
 /// Read access to the sources of a running gateway. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Sources(Arc<RwLock<Vec<(String, Feed)>>>);
+pub struct Sources(Arc<RwLock<Vec<Listed>>>);
+
+/// A source for display.
+#[derive(Debug, Clone)]
+struct Listed {
+    description: String,
+    adds: Option<&'static str>,
+    feed: Feed,
+}
 
 /// Read access to the destinations of a running gateway. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -477,6 +495,8 @@ pub struct SourceView {
     pub description: String,
     /// The number of its variables.
     pub tags: usize,
+    /// What it adds to them when it is connected, if it does.
+    pub adds: Option<&'static str>,
     /// Its counters.
     pub statistics: Snapshot,
 }
@@ -486,10 +506,11 @@ impl Sources {
     #[must_use]
     pub fn views(&self) -> Vec<SourceView> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let views = all.iter().map(|(description, feed)| SourceView {
+        let views = all.iter().map(|Listed { description, adds, feed }| SourceView {
             name: feed.settings().name.clone(),
             description: description.clone(),
             tags: feed.len(),
+            adds: *adds,
             statistics: feed.statistics().snapshot(),
         });
         views.collect()

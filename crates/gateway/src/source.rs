@@ -53,6 +53,11 @@ pub trait Adapter: Send {
         false
     }
 
+    /// What it adds without a tag when it is connected, for messages.
+    fn adds(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Warnings about the settings; `names` are the tag names by position.
     fn review(&self, _settings: &SourceSettings, _names: &[String]) -> Vec<Advice> {
         Vec::new()

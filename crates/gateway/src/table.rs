@@ -1,8 +1,9 @@
 //! Tags as a table: CSV files whose first line names the settings.
 
-use crate::fields::{Fields, Mistake, Sections, Setting};
+use crate::fields::{Fields, Head, Mistake, Sections, Setting};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Largest file in bytes.
 const FILE_LEN_MAX: u64 = 64 << 20;
@@ -38,10 +39,14 @@ pub fn parse(path: &Path, source: &str, text: &str) -> Result<Vec<Fields>, Mista
         .from_reader(text.as_bytes());
     let line_of = |error: &csv::Error| error.position().map_or(0, |position| position.line() as usize);
     let headers = reader.headers().map_err(|error| mistake(line_of(&error), error.to_string()))?.clone();
+    // Comments may be in front of it.
+    let is_head = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+    let line = text.lines().position(is_head).map_or(1, |at| at + 1);
     let mut names = BTreeSet::new();
     if let Some(twice) = headers.iter().find(|name| !names.insert(name.to_owned())) {
-        return Err(mistake(1, format!("there are two columns {twice:?}")));
+        return Err(mistake(line, format!("there are two columns {twice:?}")));
     }
+    let head = Arc::new(Head { line, columns: names.into_iter().map(str::to_owned).collect() });
     let mut tags = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| mistake(line_of(&error), error.to_string()))?;
@@ -49,7 +54,11 @@ pub fn parse(path: &Path, source: &str, text: &str) -> Result<Vec<Fields>, Mista
         let cells = headers.iter().zip(&record).map(|(key, cell)| (key.to_owned(), cell.to_owned()));
         let default = core::iter::once(("source".to_owned(), source.to_owned()));
         // A cell overrides the default.
-        tags.push(Fields::of_cells(path, line, default.chain(cells.filter(|(_, cell)| !cell.is_empty()))));
+        tags.push(Fields::of_cells(
+            path,
+            (&head, line),
+            default.chain(cells.filter(|(_, cell)| !cell.is_empty())),
+        ));
     }
     Ok(tags)
 }
@@ -137,12 +146,18 @@ mod tests {
             parse("name;address\na;holding:1\nb;holdin:2\n")
                 .contains("tags.csv:3: address: \"holdin:2\" is no")
         );
-        assert!(parse("name,adress\na,holding:1\n").contains("tags.csv:2: address is missing"));
+        assert!(parse("name,adress\na,holding:1\n").contains("tags.csv:1: address is missing"));
+        assert!(parse("name,address\na,\nb,coil:1\n").contains("tags.csv:2: address is missing"));
         assert!(
-            parse("name,address,scael\na,coil:1,2\n").contains("tags.csv:2: scael: there is no such setting")
+            parse("name,address,scael\na,coil:1,2\n").contains("tags.csv:1: scael: there is no such setting")
         );
         assert!(parse("name,name\na,b\n").contains("tags.csv:1: there are two columns"));
+        assert!(parse("# of plant 7\nname,name\na,b\n").contains("tags.csv:2: there are two columns"));
         assert!(parse("name,address\na\n").contains("tags.csv:2: "));
+        // One mistake, however many rows there are.
+        std::fs::write(folder.path().join("tags.csv"), "name,address,x\na,coil:1,1\nb,coil:2,1\n").unwrap();
+        let text = format!("{SOURCE}tags = \"tags.csv\"\n");
+        assert_eq!(GatewayConfig::examine(&folder.path().join("g.toml"), &text).1.len(), 1);
         let text = format!("{SOURCE}tags = \"none.csv\"\n");
         let error = GatewayConfig::parse(&folder.path().join("g.toml"), &text).unwrap_err().to_string();
         assert!(error.contains("none.csv"), "{error}");

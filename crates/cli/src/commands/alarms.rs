@@ -31,8 +31,8 @@ use taktwerk_client::condition::{ConditionEvent, ConditionTable, TableChange, ca
 use taktwerk_client::shelving;
 use taktwerk_net::clock::monotonic;
 use taktwerk_schema::ids::{object_ids, object_type_ids};
-use taktwerk_schema::{CallMethodRequest, CallRequest};
-use taktwerk_types::{NodeId, StatusCode};
+use taktwerk_schema::{CallMethodRequest, CallRequest, PermissionType, ReadValueId, RolePermissionType};
+use taktwerk_types::{ArrayValues, NodeId, StatusCode};
 
 /// Arguments of `taktwerk alarms`.
 #[derive(Debug, Args)]
@@ -88,6 +88,8 @@ pub(crate) struct AlarmsArgs {
 
 /// Maximum number of events that the server queues.
 const QUEUE: u32 = 10_000;
+/// The attribute UserRolePermissions (Part 6 Annex A).
+const USER_ROLE_PERMISSIONS: u32 = 25;
 /// Timeout of a list.
 const LIST_TIME: Duration = Duration::from_secs(60);
 
@@ -98,6 +100,7 @@ struct Live {
     table: ConditionTable,
     /// Whether the session reconnects.
     reconnects: bool,
+    is_anonymous: bool,
 }
 
 /// Shows alarms, or performs an operation.
@@ -113,8 +116,16 @@ pub(crate) fn run(arguments: &AlarmsArgs, output: Output, interrupt: &Interrupt)
     let query: EventQuery = ConditionEvent::query();
     let loss = " and the alarms are read again";
     let stream = EventStream::open(&mut session, node, &query, arguments.interval, QUEUE, loss)?;
-    let mut live = Live { session, stream, table: ConditionTable::new(), reconnects };
+    let security = &arguments.connection.security;
+    let is_anonymous =
+        security.user.is_none() && security.user_cert.is_none() && security.token_file.is_none();
+    let mut live = Live { session, stream, table: ConditionTable::new(), reconnects, is_anonymous };
     live.complete(output, interrupt)?;
+    if live.table.is_empty()
+        && let Some(why) = live.why_empty()
+    {
+        tell!("note: {why}");
+    }
     let result = if let Some(action) = action {
         live.act(&action, output)
     } else if arguments.list {
@@ -143,11 +154,38 @@ impl Live {
         match response.results.first().map_or(StatusCode::BAD_UNEXPECTED_ERROR, |result| result.status_code) {
             StatusCode::BAD_REFRESH_IN_PROGRESS => Ok(()),
             status if status.is_bad() => Err(Failure::BadStatus(format!(
-                "ConditionRefresh: {status}: {} The server has no alarms, or the user may not see them",
-                status.description().unwrap_or_default()
+                "ConditionRefresh: {status}: {} The server has no alarms, or the user may not see them{}",
+                status.description().unwrap_or_default(),
+                if self.is_anonymous { ". Log in with --user" } else { "" }
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Why the table is empty, if it is because the user may not receive events of alarms. Servers need not tell the
+    /// permissions.
+    fn why_empty(&mut self) -> Option<&'static str> {
+        let request = ReadValueId {
+            node_id: NodeId::numeric(0, object_type_ids::CONDITION_TYPE),
+            attribute_id: USER_ROLE_PERMISSIONS,
+            ..ReadValueId::default()
+        };
+        let read = self.session.read(vec![request]).ok()?.pop().filter(|read| !read.status().is_bad())?;
+        let value = read.value?;
+        let ArrayValues::ExtensionObject(roles) = &value.as_array()?.values else { return None };
+        let mut permissions = roles.iter().filter_map(|role| role.decode::<RolePermissionType>().ok());
+        if permissions.any(|role| role.permissions.contains(PermissionType::RECEIVE_EVENTS)) {
+            return None;
+        }
+        Some(match self.is_anonymous {
+            true => {
+                "clients without a user may not receive events of alarms from this server: log in with --user"
+            }
+            false => {
+                "the roles of this user may not receive events of alarms from this server: an administrator can grant \
+                 ReceiveEvents"
+            }
+        })
     }
 
     /// Calls a Method. For shelving, tries the Method of the ShelvingState if the server refuses the ConditionId.

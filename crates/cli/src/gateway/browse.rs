@@ -7,6 +7,7 @@ use crate::progress::Waiting;
 use crate::span;
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use taktwerk_config::file;
@@ -61,8 +62,7 @@ pub(crate) fn run(arguments: &BrowseArgs, output: Output, interrupt: &Interrupt)
     if output.is_json() {
         output.document(&offers.iter().map(|offer| document(offer, &name)).collect())?;
     } else if arguments.toml {
-        let tags: Vec<String> = offers.iter().filter_map(|offer| offer.tag(&name)).collect();
-        output.text(&tags.join("\n"))?;
+        print_tags(arguments, &offers, &name, output)?;
     } else if offers.is_empty() {
         output.text("nothing was found; a broker may need a longer --for")?;
     } else {
@@ -74,14 +74,52 @@ pub(crate) fn run(arguments: &BrowseArgs, output: Output, interrupt: &Interrupt)
     if interrupt.asked() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
+/// Prints the sections of tags that can be pasted into the configuration, and says what is left out.
+fn print_tags(arguments: &BrowseArgs, offers: &[Offer], source: &str, output: Output) -> Result<(), Failure> {
+    let target = &arguments.target;
+    let configuration = match target.contains("://") {
+        true => discover::section_of_url(target).map_err(Failure::Usage)?,
+        false => text_of(target)?,
+    };
+    let tags: Vec<String> = offers.iter().filter_map(|offer| offer.tag(source)).collect();
+    let (types, without) = types_without_tags(offers);
+    let (tags, refused) = discover::accepted(Path::new(target), &configuration, tags);
+    output.data(&tags.join("\n"))?;
+    if without > 0 {
+        let values = crate::output::counted(without, "value");
+        tell!(
+            "left out {values} of types that tags cannot have: {types}. A source of type opcua shows them with mirror"
+        );
+    }
+    if let Some(first) = refused.first() {
+        let tags = crate::output::counted(refused.len(), "tag");
+        tell!(
+            "left out {tags} that the configuration would refuse, the first one because of: {}",
+            first.problem
+        );
+    }
+    Ok(())
+}
+
+/// The types of offers that no tag can show, and the number of these offers.
+fn types_without_tags(offers: &[Offer]) -> (String, usize) {
+    let without: Vec<&Offer> = offers.iter().filter(|offer| offer.settings.is_empty()).collect();
+    let types: BTreeSet<&str> = without.iter().map(|offer| offer.kind.as_str()).collect();
+    (types.into_iter().collect::<Vec<_>>().join(", "), without.len())
+}
+
+fn text_of(target: &str) -> Result<String, Failure> {
+    file::read_text(Path::new(target), taktwerk_config::FILE_LEN_MAX)
+        .map_err(|error| Failure::Usage(format!("{target}: {error}")))
+}
+
 fn source(arguments: &BrowseArgs) -> Result<SourceConfig, Failure> {
     let target = &arguments.target;
     if target.contains("://") {
         return discover::source_of_url(target).map_err(Failure::Usage);
     }
     let path = Path::new(target);
-    let text = file::read_text(path, taktwerk_config::FILE_LEN_MAX)
-        .map_err(|error| Failure::Usage(format!("{target}: {error}")))?;
+    let text = text_of(target)?;
     let config = GatewayConfig::parse(path, &text).map_err(|mistake| Failure::Usage(mistake.to_string()))?;
     let mut sources = config.map(|config| config.sources).unwrap_or_default();
     let names: Vec<String> = sources.iter().map(|source| source.settings.name.clone()).collect();

@@ -6,8 +6,12 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use taktwerk_config::{ConfigFile, file};
+use taktwerk_gateway::roles::TagRoles;
 use taktwerk_gateway::{GatewayConfig, Mistake, files, review};
 use taktwerk_lab::table::{Align, Table};
+use taktwerk_schema::PermissionType;
+use taktwerk_server::authorization::{IdentityRule, Unspecified};
+use taktwerk_types::NodeId;
 
 /// Arguments of `taktwerk gateway check`.
 #[derive(Debug, Args)]
@@ -39,6 +43,7 @@ pub(crate) fn run(arguments: &CheckArgs, output: Output) -> Result<(), Failure> 
         Some(config) if errors.is_empty() => {
             let mut warnings = review::review(path, config);
             warnings.extend(files::missing(path, &text).unwrap_or_default());
+            warnings.extend(ConfigFile::parse(path, &text).ok().and_then(|file| unseen(&file, config)));
             warnings
         }
         _ => Vec::new(),
@@ -86,6 +91,55 @@ fn rest(path: &Path, text: &str, config: Option<&GatewayConfig>) -> Option<Strin
         )),
         Ok(file) => crate::serve::check_nodes(&file).err().map(|error| error.to_string()),
     }
+}
+
+/// A warning if clients without a user are allowed, and see none of the tags.
+fn unseen(file: &ConfigFile, config: &GatewayConfig) -> Option<Mistake> {
+    let authorization = file.authorization().ok().filter(|_| file.config().identities.anonymous)?;
+    // Without security, applications are not identified.
+    let is_secured = !file.config().security.none;
+    let may_be_anonymous = |rule: &IdentityRule| match rule {
+        IdentityRule::Anonymous => true,
+        IdentityRule::TrustedApplication | IdentityRule::Application(_) => is_secured,
+        _ => false,
+    };
+    let granted = authorization.roles.iter().filter(|role| role.identities.iter().any(may_be_anonymous));
+    let granted: Vec<&NodeId> = granted.map(|role| &role.id).collect();
+    let may_browse = |permissions: &[(NodeId, PermissionType)]| {
+        let mut theirs = permissions.iter().filter(|(role, _)| granted.contains(&role));
+        theirs.any(|(_, permissions)| permissions.contains(PermissionType::BROWSE))
+    };
+    let of_namespace = authorization.namespaces.get(&config.namespace);
+    let is_open = match (
+        of_namespace.and_then(|access| access.role_permissions.as_ref()),
+        &authorization.unspecified,
+    ) {
+        (Some(permissions), _) => may_browse(permissions),
+        (None, Unspecified::Open) => true,
+        (None, Unspecified::Permissions { others, .. }) => may_browse(others),
+    };
+    // Tags with roles of their own do not have the permissions of the namespace.
+    let is_seen =
+        |roles: &TagRoles| roles.access(false).role_permissions.map_or(is_open, |own| may_browse(&own));
+    let mut sources = config.sources.iter();
+    let is_any_seen = sources.any(|source| {
+        source.tags.iter().any(|it| is_seen(&it.tag.roles)) || (source.tags.is_empty() && is_open)
+    });
+    if config.sources.is_empty() || is_any_seen {
+        return None;
+    }
+    let section = file.config().namespace.iter().find(|section| *section.uri.get_ref() == config.namespace);
+    let uri = &config.namespace;
+    Some(Mistake {
+        path: file.path().to_owned(),
+        line: section.map_or(0, |section| taktwerk_config::line_of(file.text(), section.uri.span().start)),
+        key: "namespace.permissions".to_owned(),
+        problem: "clients without a user are allowed, but they see none of the tags".to_owned(),
+        hint: format!(
+            "write Anonymous = [\"Browse\", \"Read\"] in [namespace.permissions] of the [[namespace]] with uri = \"{uri}\", or \
+             anonymous = false in [identities]"
+        ),
+    })
 }
 
 fn document(mistake: &Mistake) -> Value {

@@ -157,7 +157,7 @@ fn xml_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The headroom settings.
-fn headroom_of(file: &ConfigFile) -> Result<Option<headroom::Settings>, Failure> {
+pub(super) fn headroom_of(file: &ConfigFile) -> Result<Option<headroom::Settings>, Failure> {
     let config = file.config();
     let section = &config.headroom;
     let Some(calibration) = &section.calibration else {

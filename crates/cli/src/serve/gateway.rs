@@ -58,7 +58,9 @@ mod imp {
     pub(crate) use taktwerk_gateway::Destinations as Queues;
     use taktwerk_gateway::configuration::references;
     use taktwerk_gateway::destination::nodes::NodeField;
-    use taktwerk_gateway::{Changes, Gateway, GatewayConfig, GatewayError, LeftQueue, PreparedGateway};
+    use taktwerk_gateway::{
+        Changes, Gateway, GatewayConfig, GatewayError, LeftQueue, PreparedGateway, SourceView,
+    };
     use taktwerk_load::adapters::Adapters;
     use taktwerk_types::ExpandedNodeId;
 
@@ -346,8 +348,7 @@ mod imp {
             let started = started.map_err(|error| Failure::Environment(error.to_string()))?;
             if let Some(gateway) = &started {
                 for source in gateway.sources().views() {
-                    let tags = crate::output::counted(source.tags, "tag");
-                    tell!("source {}: {}, {tags}", source.name, source.description);
+                    tell!("source {}: {}, {}", source.name, source.description, tags(&source));
                 }
                 for view in gateway.destinations().views() {
                     let waiting = match view.counters.queued {
@@ -358,6 +359,16 @@ mod imp {
                 }
             }
             Ok(Started(started))
+        }
+    }
+
+    /// The variables of a source, as far as they are known.
+    fn tags(source: &SourceView) -> String {
+        let tags = crate::output::counted(source.tags, "tag");
+        match source.adds {
+            None => tags,
+            Some(adds) if source.tags == 0 => format!("{adds} when it is connected"),
+            Some(adds) => format!("{tags}, and {adds} when it is connected"),
         }
     }
 

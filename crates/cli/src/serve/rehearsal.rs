@@ -3,7 +3,7 @@
 
 use super::reference::References;
 use super::rules::Rules;
-use super::{ServeError, configured, gateway, plant};
+use super::{ServeError, configured, gateway, headroom, interop, plant};
 use crate::failure::Failure;
 use std::sync::Arc;
 use taktwerk::Server;
@@ -17,8 +17,8 @@ pub(crate) fn check(file: &ConfigFile) -> Result<(), Failure> {
     check_for(file, None)
 }
 
-/// [`check`] for a server that runs: nodes that the command line has added are known. The demo plant and the Methods for
-/// NodeSets are those that the server was started with, because changes of them wait for a restart.
+/// [`check`] for a server that runs: nodes that the command line has added are known. The demo plant, the headroom and the
+/// Methods for NodeSets are those that the server was started with, because changes of them wait for a restart.
 pub(super) fn check_for(
     file: &ConfigFile,
     running: Option<(&AddressSpace, &ConfigFile)>,
@@ -39,7 +39,11 @@ pub(super) fn check_for(
     if config.history.has_store() {
         builder = builder.history(Arc::new(MemoryStore::new(1)));
     }
+    if let Some(headroom::Settings { prices, limit, admit }) = configured::headroom_of(started)? {
+        builder = builder.headroom(prices, limit, admit);
+    }
     let server = builder.build().map_err(failed)?;
+    server.show_headroom().map_err(ServeError::from)?;
     let nodesets = configured::nodesets_of(file);
     if !nodesets.is_empty() {
         server.import_nodesets(&nodesets).map_err(ServeError::from)?;
@@ -55,5 +59,9 @@ pub(super) fn check_for(
     // Destinations may send variables of alarms.
     fields.check(file, &references)?;
     drop(plant);
-    configured::check_namespaces(file, &server.space().namespaces())
+    let mut namespaces = server.space().namespaces();
+    // An option of the command line that the next start may have again.
+    let is_interop = |uri: &String| uri == interop::NAMESPACE;
+    namespaces.extend(running.and_then(|(space, _)| space.namespaces().into_iter().find(is_interop)));
+    configured::check_namespaces(file, &namespaces)
 }

@@ -122,6 +122,43 @@ fn a_check_lists_all_errors_and_warnings() {
         (Some(17), Some("address"))
     );
     assert_eq!(json["Sources"][0]["Tags"], 2);
+    let unseen = "clients without a user are allowed, but they see none of the tags";
+    assert_eq!(json["Warnings"].as_array().unwrap().last().unwrap()["Problem"], unseen);
+    let rules = |role: &str| {
+        format!(
+            "[[namespace]]\nuri = \"urn:taktwerk:gateway\"\n[namespace.permissions]\n{role} = [\"Browse\", \"Read\"]\n"
+        )
+    };
+    for (more, is_told) in [
+        (rules("Operator"), true),
+        (rules("Anonymous"), false),
+        ("[permissions]\nunspecified = \"open\"\n".to_owned(), false),
+        ("[[role]]\nname = \"Observer\"\nanonymous = true\n".to_owned(), false),
+        (
+            format!(
+                "{}{}",
+                rules("Operator"),
+                tag("own", "address = \"coil:1\"\nread_roles = \"Anonymous\"")
+            ),
+            false,
+        ),
+    ] {
+        let base = format!("{BASE}{source}{}{more}", tag("a", "address = \"coil:0\""));
+        let file = write(folder.path(), "rules.toml", &base);
+        private(&file);
+        let check = taktwerk(&["gateway", "check", &file]);
+        let said = text(&check.stdout);
+        assert_eq!((check.status.code(), said.contains(unseen)), (Some(0), is_told), "{more}: {said}");
+    }
+    let secured = BASE.replace("policies = []\nnone = true\n", "");
+    let file = write(
+        folder.path(),
+        "secured.toml",
+        &format!("{secured}{source}{}", tag("a", "address = \"coil:0\"")),
+    );
+    private(&file);
+    let said = text(&taktwerk(&["gateway", "check", &file]).stdout);
+    assert!(!said.contains(unseen), "applications that the server trusts see them: {said}");
     assert_eq!(taktwerk(&["gateway", "check", &doubtful, "--strict"]).status.code(), Some(2));
     let empty = write(folder.path(), "empty.toml", BASE);
     let check = taktwerk(&["gateway", "check", &empty]);
@@ -209,7 +246,17 @@ fn a_scan_contacts_only_the_given_targets() {
     assert!(text(&scan.stdout).contains("SignAndEncrypt"), "{}", text(&scan.stdout));
     assert!(text(&scan.stdout).lines().all(|line| line.chars().count() <= 100), "{}", text(&scan.stdout));
     let browse = taktwerk(&["gateway", "browse", server.url(), "--toml"]);
-    assert!(text(&browse.stdout).contains("name = \"Temperature\"\npath = "), "{}", text(&browse.stdout));
+    let tags = text(&browse.stdout);
+    assert!(tags.contains("name = \"Temperature\"\npath = "), "{tags}");
+    // What it prints can be pasted as a whole, also a second time.
+    let source = format!("[[source]]\nname = \"source\"\ntype = \"opcua\"\nurl = \"{}\"\n", server.url());
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "pasted.toml", &format!("{BASE}{source}{tags}"));
+    let check = taktwerk(&["gateway", "check", &file]);
+    assert_eq!(check.status.code(), Some(0), "{}{}", text(&check.stdout), text(&check.stderr));
+    let again = taktwerk(&["gateway", "browse", &file, "--toml"]);
+    assert!(!text(&again.stdout).contains("type = "), "they are there already: {}", text(&again.stdout));
+    assert!(text(&again.stderr).contains("the configuration would refuse"), "{}", text(&again.stderr));
     let table = taktwerk(&["gateway", "browse", server.url(), "--most", "20"]);
     assert!(text(&table.stdout).lines().all(|line| line.chars().count() <= 100), "{}", text(&table.stdout));
     server.stop().unwrap();
@@ -527,4 +574,79 @@ fn the_delay_from_servers_to_clients_is_measured() {
     assert!(number("/delay/mean_us") > 0.0 && number("/delay/max_us") < 60e6, "{report}");
     assert!(number("/source_cpu_percent_one_client") > 0.0, "{report}");
     assert!(number("/server/cpu_us_per_value") > 0.0, "{report}");
+}
+
+/// The lines of standard error of a server until one begins with these words, and the server. Later lines are read and dropped.
+fn until_told(file: &str, begin: &str) -> (Child, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["serve", "--exit-with-stdin", "--config", file])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let line = lines.find(|line| line.starts_with(begin)).expect("it ended");
+    std::thread::spawn(move || lines.for_each(drop));
+    (child, line)
+}
+
+#[test]
+fn a_server_says_what_its_sources_add_when_they_are_connected() {
+    let folder = tempfile::tempdir().unwrap();
+    let source =
+        "[[source]]\nname = \"up\"\ntype = \"opcua\"\nurl = \"opc.tcp://127.0.0.1:9\"\nmirror = [\"i=85\"]\n";
+    let typed = "[[tag]]\nsource = \"up\"\nname = \"T\"\naddress = \"i=2258\"\ntype = \"DateTime\"\n";
+    for (more, said) in [
+        ("", ", the nodes of its mirror when it is connected"),
+        (typed, ", 1 tag, and the nodes of its mirror when it is connected"),
+    ] {
+        let file = write(folder.path(), "server.toml", &format!("{BASE}{source}{more}"));
+        private(&file);
+        let (mut server, line) = until_told(&file, "source up: ");
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert!(line.ends_with(said), "{line}");
+    }
+}
+
+/// A restart of the dashboard could fail, and would end the sessions of its users.
+#[cfg(feature = "web")]
+#[test]
+fn the_dashboard_goes_on_when_a_reload_brings_the_first_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let web = "[web]\nbind = \"127.0.0.1:0\"\n";
+    let configure = |more: &str| {
+        let file = write(folder.path(), "server.toml", &format!("{BASE}{web}{more}"));
+        private(&file);
+        file
+    };
+    let file = configure("");
+    let (mut server, line) = until_told(&file, "dashboard: ");
+    let address = line.trim_start_matches("dashboard: http://").trim_end_matches('/').to_owned();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut ask = |path: &str| {
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+        let mut reader = BufReader::new(&stream);
+        let (mut len, mut line) = (0, String::new());
+        while reader.read_line(&mut line).unwrap() > 2 {
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                len = value.trim().parse().unwrap();
+            }
+            line.clear();
+        }
+        let mut body = vec![0; len];
+        reader.read_exact(&mut body).unwrap();
+        text(&body)
+    };
+    assert!(!ask("/metrics").contains("taktwerk_source_tags"));
+    configure("[[source]]\nname = \"s\"\ntype = \"simulation\"\n[[tag]]\nsource = \"s\"\nname = \"a\"\n");
+    let apply = taktwerk(&["config", "apply", &file]);
+    assert_eq!(apply.status.code(), Some(0), "{}", text(&apply.stderr));
+    // The same connection.
+    let metrics = ask("/metrics");
+    assert!(metrics.contains("taktwerk_source_tags{source=\"s\"} 1"), "{metrics}");
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

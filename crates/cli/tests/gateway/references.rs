@@ -120,3 +120,28 @@ fn missing_nodes_are_refused_with_line_key_and_suggestion() {
     let files = ["history.db", "d.queue.db", "pki", "f"];
     assert!(files.iter().all(|name| !folder.path().join(name).exists()), "a check writes nothing");
 }
+
+/// A namespace that exists only with a setting: the check and the server agree about it, and about the indexes behind it.
+#[test]
+fn the_namespace_of_the_headroom_exists_with_a_calibration() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules =
+        "[[namespace]]\nuri = \"urn:taktwerk:headroom\"\n[namespace.permissions]\nAnonymous = [\"Browse\"]\n";
+    let file = write(folder.path(), "server.toml", &format!("{BASE}{rules}"));
+    for command in [&["config", "check", &file][..], &["serve", "--config", &file, "--exit-with-stdin"]] {
+        let output = run(command);
+        let told = told(&output);
+        assert!(output.status.code() == Some(2) && told.contains("has no such namespace"), "{told}");
+    }
+    let calibration = "[headroom]\ncalibration = \"epyc-vm\"\n";
+    // The plant is behind it.
+    let alarm = "[[alarms.alarm]]\nvariable = \"ns=3;s=Plant/Cycles\"\nhigh = 5.0\n";
+    let file = write(folder.path(), "server.toml", &format!("{BASE}{calibration}{rules}{alarm}"));
+    let output = run(&["config", "check", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let server = Program::new(env!("CARGO_BIN_EXE_taktwerk"));
+    let server = server.args(["serve", "--exit-with-stdin", "--config", &file]).serve(LIMIT).unwrap();
+    let output = run(&["config", "apply", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    server.stop().unwrap();
+}

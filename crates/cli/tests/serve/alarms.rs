@@ -170,6 +170,34 @@ fn alarm_states_are_stored_in_a_file() {
     assert!(told.contains("[[alarms.group]] name = \"All\"") && told.contains("is not an alarm"), "{told}");
 }
 
+/// The list is complete and empty, because the events are hidden.
+#[test]
+fn an_empty_list_says_that_the_user_may_not_see_alarms() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("server.toml");
+    let serve = |permissions: &str| {
+        let text = format!(
+            "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n\
+             [[namespace]]\nuri = \"http://opcfoundation.org/UA/\"\n[namespace.permissions]\n\
+             Anonymous = [\"Browse\", \"Read\", \"Call\"{permissions}]\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        let program = Program::new(BINARY).args(["serve", "--config", config.to_str().unwrap()]);
+        program.args(["--exit-with-stdin"]).serve(LIMIT).unwrap()
+    };
+    for (permissions, is_told) in [("", true), (", \"ReceiveEvents\"", false)] {
+        let server = serve(permissions);
+        let listed = alarms(server.url(), &["--list"]);
+        let told = String::from_utf8_lossy(&listed.stderr).into_owned();
+        assert!(listed.status.success(), "{told}");
+        assert_eq!(
+            told.contains("may not receive events of alarms from this server: log in"),
+            is_told,
+            "{told}"
+        );
+    }
+}
+
 /// The permissions in a file of `config init` are sufficient for operators.
 #[cfg(feature = "gateway")]
 #[test]
@@ -201,7 +229,7 @@ fn only_operators_see_and_acknowledge_alarms_of_a_generated_gateway() {
     let nobody = alarms(server.url(), &["--list"]);
     let told = [nobody.stdout, nobody.stderr].concat();
     let told = String::from_utf8_lossy(&told);
-    assert!(!told.contains("sim/v") && told.contains("may"), "{told}");
+    assert!(!told.contains("sim/v") && told.contains("may") && told.contains("og in with --user"), "{told}");
     let password = folder.path().join("password");
     std::fs::write(&password, "correct horse\n").unwrap();
     // The password is encrypted for the server's certificate, but the messages are not.

@@ -398,6 +398,24 @@ fn the_demo_server_uses_the_uri_of_its_certificate() {
         assert!(std::time::Instant::now() < end, "{}", String::from_utf8_lossy(&output.stderr));
     }
     server.stop().unwrap();
+    // The server has another certificate now, so this is not the first use: advice that works.
+    run(0, &["pki", "init", "--key", "p256", "--uri", "urn:example:kiln", "--pki", &at("renewed")]);
+    let server = serve(&["--no-plant", "--policy", "ECC_nistP256_AesGcm", "--pki", &at("renewed")]);
+    let read = [&["read", server.url(), "i=2255"], &secured[..]].concat();
+    run(3, &read);
+    run(0, &["pki", "trust", &refused(&at("renewed")).unwrap(), "--pki", &at("renewed")]);
+    let said = loop {
+        let said = stderr(3, &read);
+        if said.contains("this is not the first use") {
+            break said;
+        }
+        assert!(std::time::Instant::now() < end, "{said}");
+    };
+    let advice = format!("trust the new one with: taktwerk pki trust --pki {}", at("client"));
+    assert!(said.contains(&advice) && !said.contains("--trust-on-first-use"), "{said}");
+    run(0, &["pki", "trust", &refused(&at("client")).unwrap(), "--pki", &at("client")]);
+    run(0, &read);
+    server.stop().unwrap();
 }
 
 /// What clients are told about this program does not depend on when and where it was built.

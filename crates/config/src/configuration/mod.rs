@@ -24,13 +24,12 @@ pub use sections::{
 pub use shares::FilesSection;
 
 pub use meaning::role_id;
-pub use taktwerk_explain::{line_of, nearest};
+pub use taktwerk_explain::{Mistake, line_of, nearest};
 pub use tokens::TokensConfig;
 
 use crate::file;
 use core::fmt;
 use std::path::{Path, PathBuf};
-use taktwerk_explain::Mistake;
 use taktwerk_pki::permissions::{self, Protection};
 
 /// A configuration with every setting, its default, and its purpose.

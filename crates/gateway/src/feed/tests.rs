@@ -61,7 +61,9 @@ async fn a_tag_has_its_own_times() {
     );
     let cells = [("source", "s"), ("name", "of table"), ("stale_after", "2 s"), ("lost_after", "4 s")];
     let cells = cells.map(|(key, cell)| (key.to_owned(), cell.to_owned()));
-    let of_table = Tag::take(&mut crate::fields::Fields::of_cells(Path::new("t.csv"), 2, cells)).unwrap();
+    let head = Arc::new(crate::fields::Head { line: 1, columns: Default::default() });
+    let mut row = crate::fields::Fields::of_cells(Path::new("t.csv"), (&head, 2), cells);
+    let of_table = Tag::take(&mut row).unwrap();
     let plain = Tag { name: "plain".to_owned(), stale_after: None, lost_after: None, ..of_table.clone() };
     let mut variables = vec![quick];
     for tag in [&of_table, &plain] {

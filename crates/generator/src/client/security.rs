@@ -3,6 +3,7 @@
 use super::Tell;
 use crate::error::GeneratorError;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use taktwerk::pki::{Pki, PkiError};
 use taktwerk_client::config::Security;
@@ -137,6 +138,14 @@ pub fn user(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>, Gener
 /// The certificate directory passed to this command.
 static NAMED_PKI: OnceLock<PathBuf> = OnceLock::new();
 
+/// Whether this command trusts a server at the first connection.
+static TRUSTS_FIRST_USE: AtomicBool = AtomicBool::new(false);
+
+/// Whether this command trusts a server at the first connection.
+pub fn trusts_first_use() -> bool {
+    TRUSTS_FIRST_USE.load(Ordering::Relaxed)
+}
+
 /// Options to add to `taktwerk pki` commands in messages, so that they refer to the same directory; empty for the
 /// default.
 pub fn named_pki() -> String {
@@ -158,6 +167,7 @@ pub fn pki(
         // A command uses one directory for all connections.
         let _ = NAMED_PKI.set(folder.clone());
     }
+    TRUSTS_FIRST_USE.fetch_or(arguments.trust_on_first_use, Ordering::Relaxed);
     let mut builder = client_pki(arguments.pki.as_ref())?
         .trust_on_first_use(arguments.trust_on_first_use)
         .disclose_keys(arguments.allow_key_log);

@@ -57,11 +57,7 @@ pub fn describe(error: &ClientError) -> String {
         ClientError::Security(SecurityProblem::Crypto(CryptoError::Certificate(refusal)))
         | ClientError::Channel(ChannelError::Crypto(CryptoError::Certificate(refusal))) => {
             let advice = if refusal.status() == StatusCode::BAD_CERTIFICATE_UNTRUSTED {
-                let pki = security::named_pki();
-                format!(
-                    "; if it is the right server, trust it with: taktwerk pki trust{pki} (it lists what was refused and \
-                     asks), or the first time with --trust-on-first-use"
-                )
+                untrusted(security::trusts_first_use())
             } else {
                 format!("; taktwerk pki doctor{} says more", security::named_pki())
             };
@@ -95,6 +91,20 @@ pub fn describe(error: &ClientError) -> String {
             };
             format!("{text}{advice}")
         }
+    }
+}
+
+/// What to do about a server that is not trusted. `is_first` is --trust-on-first-use: with it, the trust list has another
+/// certificate of the same application.
+fn untrusted(is_first: bool) -> String {
+    let trust = format!("taktwerk pki trust{} (it lists what was refused and asks)", security::named_pki());
+    match is_first {
+        true => format!(
+            "; if the owner of the server has replaced its certificate, trust the new one with: {trust}"
+        ),
+        false => format!(
+            "; if it is the right server, trust it with: {trust}, or the first time with --trust-on-first-use"
+        ),
     }
 }
 

@@ -138,6 +138,10 @@ impl Adapter for OpcUa {
         !self.mirrors.is_empty()
     }
 
+    fn adds(&self) -> Option<&'static str> {
+        self.finds_variables().then_some("the nodes of its mirror")
+    }
+
     fn offers<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, Result<Vec<Offer>, Fault>> {
         Box::pin(offers::offers(self, question))
     }

@@ -7,7 +7,7 @@ use super::session::connect;
 use crate::fault::Fault;
 use crate::offer::{Offer, Question, quoted};
 use crate::opcua::address;
-use crate::value::to_json;
+use crate::value::{TYPES, to_json};
 use taktwerk::client::ToNodeId;
 use taktwerk_types::UaString;
 use tokio::time::timeout;
@@ -50,6 +50,10 @@ fn offer(found: &Found, namespaces: &[UaString]) -> Option<Offer> {
     }
     if found.is_writable {
         settings.push(("access", quoted("read-write")));
+    }
+    if TYPES.iter().all(|(_, element)| *element != kind.element) {
+        // Only mirrors can show it.
+        settings.clear();
     }
     let (name, path) = match found.path.split_last() {
         Some((name, path)) => (name.clone(), path.to_vec()),

@@ -336,6 +336,7 @@ async fn find(
         return Ok(links);
     }
     server.notices.begin_places();
+    let before = server.known.len();
     let mut used = HashSet::new();
     let found = match found {
         Some(found) => found,
@@ -380,6 +381,10 @@ async fn find(
             );
         }
         relations::add(&found.links, &paths, feed.plant(), &links.translation);
+    }
+    if server.known.len() != before {
+        let (source, variables) = (feed.settings().name.as_str(), server.known.len());
+        tracing::info!(source, variables, "mirrors another server");
     }
     feed.plant().delete_released(&released);
     feed.plant().catalogue().use_types(&feed.settings().name, used);

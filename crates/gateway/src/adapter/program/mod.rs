@@ -455,6 +455,11 @@ impl Adapter for Program {
         true
     }
 
+    fn adds(&self) -> Option<&'static str> {
+        // Those that have tags usually add none.
+        self.tags.is_empty().then_some("the tags of the program")
+    }
+
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(self.session(feed, writes))
     }

@@ -100,6 +100,10 @@ impl Adapter for Sparkplug {
         self.expand
     }
 
+    fn adds(&self) -> Option<&'static str> {
+        self.expand.then_some("the metrics of its devices")
+    }
+
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(session::run(self, feed, writes))
     }

@@ -1,6 +1,6 @@
 //! `taktwerk nodeset load` and `unload` with a server that has `[nodeset_methods]`.
 
-use crate::installation::{Installation, LIMIT, nodeset};
+use crate::installation::{self, Installation, LIMIT, nodeset};
 use std::path::Path;
 use taktwerk::pki::Pki;
 use taktwerk_lab::program::{Program, Running};

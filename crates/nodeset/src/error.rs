@@ -81,10 +81,10 @@ pub enum Problem {
         /// The type.
         node_id: NodeId,
     },
-    /// A type with two supertypes.
+    /// A type with two supertypes, or a root of all types with one.
     #[error(
-        "type {node_id} would derive from {supertype} as well as from its present supertype; remove one of the \
-         HasSubtype References"
+        "type {node_id} would derive from {supertype}, but it has another supertype or is a root of all types; remove one of \
+         the HasSubtype References"
     )]
     SecondSupertype {
         /// The type.
@@ -145,6 +145,15 @@ pub enum Problem {
         model: String,
         /// The other file.
         other: String,
+    },
+    /// Omitted fields of values and inherited fields of data types take memory, too.
+    #[error(
+        "with the omitted fields of values and the inherited fields of data types, values and data types would take more \
+         than {limit} bytes; use structures with fewer fields or subtypes"
+    )]
+    TooLarge {
+        /// The limit.
+        limit: usize,
     },
     /// Each of them is compared with all models of the server.
     #[error("there are more than {limit} <Model> or <RequiredModel> elements; split the file into several")]

@@ -9,11 +9,14 @@
 //! 4. [`TypeDictionary::add`] each file, in that order.
 //! 5. [`NodeSet::value`] and [`TypeDictionary::definition_attribute`] for the nodes that have one.
 //!
+//! A [`Budget`] limits what they take, if others provide the files.
+//!
 //! [`event_types`] writes Rust source for event types.
 //!
 //! Modules: [`model`]: the content of a file; `parse`: reads it; [`dictionary`]: data types across files; `export`:
 //! writes files; `value`: converts XML values to the binary encoding; [`error`]: errors with line and advice.
 
+mod budget;
 mod circle;
 pub mod definition;
 pub mod dictionary;
@@ -31,6 +34,7 @@ mod scalar;
 mod value;
 mod xml;
 
+pub use budget::Budget;
 pub use definition::{Definition, Field};
 pub use dictionary::{DataTypeKind, StructureLayout, TypeDictionary};
 pub use error::{NodeSetError, Problem};

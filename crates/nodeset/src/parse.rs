@@ -9,7 +9,7 @@ use crate::xml::{Element, Source, children, text};
 use core::str::FromStr;
 use roxmltree::Node as XmlNode;
 use std::collections::BTreeMap;
-use taktwerk_types::{LocalizedText, NodeId, QualifiedName, UaString, UtcTime};
+use taktwerk_types::{Identifier, LocalizedText, NodeId, QualifiedName, UaString, UtcTime};
 
 /// The namespace at index 0 of every file.
 const OPC_UA: &str = "http://opcfoundation.org/UA/";
@@ -37,6 +37,11 @@ impl NodeSet {
 const URI_LEN_MAX: usize = 1024;
 /// Maximum number of models of a file, and of those that a model requires.
 const MODELS_MAX: usize = 100;
+
+/// Longest String identifier in characters, and longest Opaque identifier in bytes (Part 3 §8.2.4).
+const ID_LEN_MAX: usize = 4096;
+/// Longest NodeId of an alias in bytes. Each use of the alias copies it.
+const ALIASED_LEN_MAX: usize = 256;
 
 /// The URI of a namespace. With a line break, it could not be kept in a list with one URI per line.
 fn checked_uri<'a>(
@@ -73,7 +78,11 @@ impl<'s> Reader<'s> {
         let mut reader = Self { source, namespace_uris, aliases: BTreeMap::new() };
         for alias in children(root, "Aliases").flat_map(|table| children(table, "Alias")) {
             let name = reader.required(alias, "Alias")?;
-            let id = reader.node_id(alias, text(alias))?;
+            let found = text(alias);
+            if found.len() > ALIASED_LEN_MAX {
+                return Err(reader.too_long(alias, found, "a NodeId of at most 256 bytes for an alias"));
+            }
+            let id = reader.node_id(alias, found)?;
             reader.aliases.insert(name.to_owned(), id);
         }
         Ok(reader)
@@ -337,7 +346,20 @@ impl<'s> Reader<'s> {
             .parse()
             .map_err(|_| self.source.error(node, Problem::UnknownAlias { found: found.to_owned() }))?;
         self.check_namespace(node, id.namespace_index)?;
+        let is_long = match &id.identifier {
+            Identifier::String(text) => text.as_str().chars().count() > ID_LEN_MAX,
+            Identifier::Opaque(bytes) => bytes.as_bytes().len() > ID_LEN_MAX,
+            Identifier::Numeric(_) | Identifier::Guid(_) => false,
+        };
+        if is_long {
+            return Err(self.too_long(node, found, "a NodeId of at most 4096 characters"));
+        }
         Ok(id)
+    }
+
+    fn too_long(&self, node: XmlNode<'_, '_>, found: &str, wanted: &'static str) -> NodeSetError {
+        let found: String = found.chars().take(80).collect();
+        self.malformed(node, node.tag_name().name(), &found, wanted)
     }
 
     fn qualified_name(&self, node: XmlNode<'_, '_>, found: &str) -> Result<QualifiedName, NodeSetError> {

@@ -1,6 +1,7 @@
 //! Converts XML values (Part 6 §5.3) to the binary encoding, and from there to Variants. The same code handles values,
 //! structure bodies and nested values.
 
+use crate::budget::Budget;
 use crate::definition::Field;
 use crate::dictionary::{DataTypeKind, StructureLayout, TypeDictionary};
 use crate::error::{NodeSetError, Problem};
@@ -25,8 +26,21 @@ impl NodeSet {
     /// # Errors
     /// The value is malformed or a type is unknown; the line is that of the offending element.
     pub fn value(&self, node: &Node, types: &TypeDictionary) -> Result<Option<Variant>, NodeSetError> {
+        self.value_within(node, types, &Budget::of(core::slice::from_ref(self)))
+    }
+
+    /// [`Self::value`] for many nodes, whose omitted fields take bytes of the budget.
+    ///
+    /// # Errors
+    /// As [`Self::value`], or [`Problem::TooLarge`].
+    pub fn value_within(
+        &self,
+        node: &Node,
+        types: &TypeDictionary,
+        budget: &Budget,
+    ) -> Result<Option<Variant>, NodeSetError> {
         let Some(element) = node.class.value() else { return Ok(None) };
-        let writer = Writer { set: self, types };
+        let writer = Writer { set: self, types, budget };
         let mut bytes = Vec::new();
         writer.variant_content(element, &mut bytes)?;
         let variant = Variant::decode_from(&bytes, DecodeLimits::DEFAULT);
@@ -37,7 +51,11 @@ impl NodeSet {
 struct Writer<'a> {
     set: &'a NodeSet,
     types: &'a TypeDictionary,
+    budget: &'a Budget,
 }
+
+/// What a field may take whose XML is omitted: its value, and its definition while the value is written.
+const FIELD_LEN: usize = 16;
 
 type Written = Result<(), NodeSetError>;
 
@@ -305,6 +323,7 @@ impl Writer<'_> {
             self.error(element, Problem::BadDataType { node_id: data_type.clone(), reason })
         })?;
         let layout = self.types.layout(data_type).map_err(|problem| self.error(element, problem))?;
+        self.charge(element, &layout)?;
         binary.encode(out);
         out.push(1);
         let mut result = Ok(());
@@ -365,7 +384,16 @@ impl Writer<'_> {
     }
 
     fn kind(&self, element: &Element, field: &Field) -> Result<DataTypeKind, NodeSetError> {
-        self.types.field_kind(field).map_err(|problem| self.error(element, problem))
+        let kind = self.types.field_kind(field).map_err(|problem| self.error(element, problem))?;
+        if let DataTypeKind::Structure(layout) = &kind {
+            self.charge(element, layout)?;
+        }
+        Ok(kind)
+    }
+
+    fn charge(&self, element: &Element, layout: &StructureLayout) -> Written {
+        let len = (layout.fields.len() + 1) * FIELD_LEN;
+        self.budget.charge(len).map_err(|problem| self.error(element, problem))
     }
 
     fn field(&self, field: &Field, element: &Element, out: &mut Vec<u8>) -> Written {

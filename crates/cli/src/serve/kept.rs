@@ -14,7 +14,11 @@ const OTHERS: [&str; 2] = ["source", "tag"];
 pub(super) fn check(path: &Path, removal: &NodeSetRemoval<'_>) -> Result<(), String> {
     let file = ConfigFile::load(path)
         .map_err(|error| format!("cannot check what the configuration needs; correct it first: {error}"))?;
-    let removed = |what: &str| format!("the configuration refers to {what}: remove these settings first");
+    let removed = |what: &str| {
+        format!(
+            "the configuration refers to {what}, which would be missing or different: remove these settings first"
+        )
+    };
     let uris = file.config().namespace.iter().map(|section| section.uri.get_ref());
     if let Some(uri) = uris.into_iter().find(|uri| removal.has_namespace(uri)) {
         return Err(removed(uri));

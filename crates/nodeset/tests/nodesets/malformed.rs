@@ -141,6 +141,49 @@ fn structures_are_encoded() {
     assert_eq!(body(choice), [1, 0, 0, 0, 7, 0, 0, 0]);
 }
 
+/// What a small file takes in memory is limited: aliases copy their ids, and omitted fields get their defaults.
+#[test]
+fn a_small_file_stays_small() {
+    let id = |len: usize| format!("ns=1;s={}", "x".repeat(len));
+    let alias = |id: String| with_value("<Int32>1</Int32>").replace("i=47</Alias>", &format!("{id}</Alias>"));
+    let named = |id: String| with_value("<Int32>1</Int32>").replace("ns=1;s=V", &id);
+    let opaque = |len: usize| format!("ns=1;b={}", "AAAA".repeat(len / 3));
+    let refused = |text: String| read(&text).unwrap_err().to_string();
+    read(&alias(id(249))).unwrap();
+    let told = refused(alias(id(250)));
+    assert!(told.starts_with("a.xml:5: ") && told.contains("at most 256 bytes for an alias"), "{told}");
+    read(&named(id(4096))).unwrap();
+    read(&named(opaque(4095))).unwrap();
+    for long in [id(4097), opaque(4098)] {
+        let told = refused(named(long));
+        assert!(told.contains("at most 4096 characters") && told.len() < 300, "{told}");
+    }
+    // Each structure has ten of the next one, which is omitted.
+    let structure = |number: u32| {
+        let data_type = if number < 10 { format!("ns=1;i={}", 101 + number) } else { "i=6".to_owned() };
+        let fields: String =
+            (0..10).map(|at| format!("<Field Name=\"F{at}\" DataType=\"{data_type}\"/>")).collect();
+        format!(
+            "<UADataType NodeId=\"ns=1;i={}\" BrowseName=\"1:S\"><References><Reference ReferenceType=\"HasSubtype\" \
+             IsForward=\"false\">i=22</Reference></References><Definition Name=\"S\">{fields}</Definition></UADataType>",
+            100 + number
+        )
+    };
+    let structures: String = (0..=10).map(structure).collect();
+    let deep = |number: u32| {
+        let encoding = format!(
+            "<UAObject NodeId=\"ns=1;i=99\" BrowseName=\"Default Binary\"><References><Reference ReferenceType=\"i=38\" \
+             IsForward=\"false\">ns=1;i={}</Reference></References></UAObject>",
+            100 + number
+        );
+        let value = "<ExtensionObject><TypeId><Identifier>ns=1;i=99</Identifier></TypeId><Body><S/></Body></ExtensionObject>";
+        with_value(value).replace("</Aliases>", &format!("</Aliases>{structures}{encoding}"))
+    };
+    assert!(read(&deep(8)).unwrap().is_some());
+    let told = refused(deep(0));
+    assert!(told.contains("values and data types would take more than"), "{told}");
+}
+
 #[test]
 fn attributes_and_definitions() {
     let mut set = NodeSet::parse("a.xml", &with_value("<Int32>1</Int32>")).unwrap();

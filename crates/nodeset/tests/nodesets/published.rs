@@ -3,7 +3,9 @@
 //! They are not in the repository: `cargo xtask nodesets` fetches them. TAKTWERK_NODESETS sets another directory.
 
 use crate::files::{directory, load};
-use taktwerk_nodeset::{NodeClass, NodeSet, Problem, TypeDictionary, order_by_dependencies, outdated_models};
+use taktwerk_nodeset::{
+    Budget, NodeClass, NodeSet, Problem, TypeDictionary, order_by_dependencies, outdated_models,
+};
 use taktwerk_types::{Decode, DecodeLimits, Decoder, NodeId, Variant};
 
 const OPC_UA: &str = "http://opcfoundation.org/UA/";
@@ -47,14 +49,17 @@ fn import(names: &[&str]) -> usize {
         let index_of = |uri: &str| namespaces.iter().position(|known| known == uri)?.try_into().ok();
         set.remap(index_of).unwrap_or_else(|error| panic!("{error}"));
         types.add(set);
+        let budget = Budget::of(std::slice::from_ref(set));
         for node in &set.nodes {
-            if let Some(value) = set.value(node, &types).unwrap_or_else(|error| panic!("{error}")) {
+            let value = set.value_within(node, &types, &budget);
+            if let Some(value) = value.unwrap_or_else(|error| panic!("{error}")) {
                 structures_decode(&value, &set.file);
                 values += 1;
             }
             if let NodeClass::DataType { definition: Some(_), .. } = &node.class {
                 let attribute = types.definition_attribute(&node.node_id);
-                assert!(attribute.unwrap_or_else(|error| panic!("{}: {error}", set.file)).is_some());
+                let attribute = attribute.unwrap_or_else(|error| panic!("{}: {error}", set.file)).unwrap();
+                budget.charge(attribute.binary().unwrap().len()).unwrap();
             }
         }
     }

@@ -165,6 +165,16 @@ impl AccessTable {
         Some(set)
     }
 
+    /// Whether [`Self::intern`] needs no new number for these rights.
+    pub(crate) fn knows(&self, namespace: u16, access: &Access) -> bool {
+        self.by_content.contains_key(&(namespace, access.clone()))
+    }
+
+    /// How many sets can be added.
+    pub(crate) fn room(&self) -> usize {
+        SETS_MAX - self.sets.len()
+    }
+
     /// The set of nodes of a namespace that specify nothing.
     pub(crate) fn silent(&self, namespace: u16) -> u16 {
         self.silent.get(usize::from(namespace)).copied().unwrap_or(u16::MAX)

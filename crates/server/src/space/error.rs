@@ -32,6 +32,16 @@ pub enum NodeError {
     /// A table is full.
     #[error("too many nodes: the limit is {0}")]
     Full(usize),
+    /// Files have too many different permissions.
+    #[error(
+        "the nodes of all files together have more than {0} different RolePermissions and AccessRestrictions: let nodes share them"
+    )]
+    Permissions(usize),
+    /// The table of permissions is full.
+    #[error(
+        "the server has no room for {0} more different RolePermissions and AccessRestrictions: let nodes share them, or restart the server to free those of deleted nodes"
+    )]
+    NoPermissionsLeft(usize),
     /// A type has too many members for a client's instance.
     #[error(
         "a client cannot add an instance of this type: the server would have to add or compare more than {0} members or references; add its instances in the server's program or a NodeSet"
@@ -60,7 +70,9 @@ impl NodeError {
             Self::ReferenceType(_) => StatusCode::BAD_REFERENCE_TYPE_ID_INVALID,
             Self::ReferenceExists(..) => StatusCode::BAD_DUPLICATE_REFERENCE_NOT_ALLOWED,
             Self::Exhausted(exhausted) => exhausted.status(),
-            Self::Full(_) | Self::InstanceTooLarge(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
+            Self::Full(_) | Self::InstanceTooLarge(_) | Self::Permissions(_) | Self::NoPermissionsLeft(_) => {
+                StatusCode::BAD_RESOURCE_UNAVAILABLE
+            }
             Self::NoHistoryStore => StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED,
             Self::Static(_) => StatusCode::BAD_USER_ACCESS_DENIED,
         }

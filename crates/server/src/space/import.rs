@@ -1,8 +1,10 @@
 //! Importing NodeSets at run time: companion specifications and user models.
 //!
 //! All files are read and all values decoded before anything is added, so a file with an error leaves the address space
-//! unchanged. `replace`: replacing imported files while clients are connected.
+//! unchanged. `replace`: replacing imported files while clients are connected. `changes`: which nodes that changes. An
+//! import at the start takes the same way, so that it accepts what a change has accepted.
 
+mod changes;
 mod namespaces;
 mod replace;
 mod subtypes;
@@ -11,7 +13,7 @@ pub use replace::Prepared;
 
 use super::AddressSpace;
 use super::NodeIx;
-use super::build::{ValueShape, wants_inverse};
+use super::build::ValueShape;
 use super::error::NodeError;
 use super::node::{DataTypeNode, NodeKind, ReferenceTypeNode, VariableTypeNode};
 use super::nodes::Nodes;
@@ -20,11 +22,11 @@ use crate::authorization::Access;
 use namespaces::Indexes;
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_nodeset::{
-    Model, NodeClass, NodeSet, NodeSetError, Problem, RolePermission, TypeDictionary, order_by_dependencies,
-    outdated_models,
+    Budget, Model, NodeClass, NodeSet, NodeSetError, Problem, RolePermission, TypeDictionary,
+    order_by_dependencies, outdated_models,
 };
 use taktwerk_schema::{AccessLevelType, AccessRestrictionType, PermissionType};
-use taktwerk_types::{LocalizedText, NodeId, StatusCode, UtcTime, Variant};
+use taktwerk_types::{ExtensionObjectBody, LocalizedText, NodeId, StatusCode, UtcTime, Variant};
 
 /// The namespace of the specification, which every server has.
 const NAMESPACE_ZERO: &str = "http://opcfoundation.org/UA/";
@@ -91,8 +93,23 @@ pub struct Imported {
     pub deleted_count: usize,
     /// The namespaces of the models with their indexes in the server, in loading order.
     pub namespaces: Vec<(u16, String)>,
-    /// Harmless irregularities: `file:line: what`.
+    /// The first harmless irregularities: `file:line: what`.
     pub warnings: Vec<String>,
+    /// Number of further ones.
+    pub more_warnings: usize,
+}
+
+/// Most warnings of an import that are kept. Each reference of a file may cause one with two long ids.
+const WARNINGS_MAX: usize = 1_000;
+
+impl Imported {
+    fn warn(&mut self, warning: impl FnOnce() -> String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning());
+        } else {
+            self.more_warnings += 1;
+        }
+    }
 }
 
 /// Imports NodeSet files in batches; knows the data types of earlier ones.
@@ -137,42 +154,17 @@ impl Importer {
         files: &[(String, String)],
         now: UtcTime,
     ) -> Result<Imported, ImportError> {
-        let mut prepared = self.read(space, files, None)?;
-        self.register(space, &mut prepared);
-        let Prepared { sets, specs, types, mut imported, .. } = prepared;
-        let lines = sets.iter().flat_map(|set| set.nodes.iter().map(move |node| (set, node.line)));
-        let mut nodes = space.write();
-        check_ids(&nodes, &sets)?;
-        let mut added = Vec::with_capacity(specs.len());
-        let mut fingerprints = BTreeMap::new();
-        for ((fingerprint, spec), (set, line)) in specs.into_iter().zip(lines) {
-            fingerprints.insert(spec.id.clone(), fingerprint);
-            match nodes.add(spec, now) {
-                Ok(ix) => added.push(ix),
-                Err(source) => {
-                    for ix in added {
-                        // They were just added, so this cannot fail.
-                        let _ = nodes.delete(ix);
-                    }
-                    return Err(ImportError::Node { file: set.file.clone(), line, source });
-                }
-            }
+        let prepared = self.prepare(space, files, None)?;
+        Ok(self.replace(space, prepared, now))
+    }
+
+    /// The data types of all imports but one.
+    fn types_without(&self, instead: Option<Batch>) -> TypeDictionary {
+        let mut types = self.types.clone();
+        if let Some(old) = instead.and_then(|batch| self.loaded.get(batch.0)) {
+            types.remove(|id| old.nodes.contains_key(id));
         }
-        let references = add_references(&mut nodes, &sets, &mut imported.warnings);
-        for ix in &added {
-            nodes.note_added(*ix);
-        }
-        set_defaults(&mut nodes, &sets, &[]);
-        drop(nodes);
-        space.record_added(now, usize::MAX);
-        space.raise_model_changes(now);
-        imported.node_count = added.len();
-        imported.batch = Batch(self.loaded.len());
-        self.types = types;
-        self.generation += 1;
-        let models = sets.into_iter().flat_map(|set| set.models).collect();
-        self.loaded.push(replace::Loaded { models, nodes: fingerprints, references });
-        Ok(imported)
+        types
     }
 
     /// Parses files to be imported. The nodes of the import `instead` are treated as absent.
@@ -204,11 +196,16 @@ impl Importer {
         let mut sets: Vec<NodeSet> =
             order.into_iter().filter_map(|at| places.get_mut(at).and_then(Option::take)).collect();
 
-        let mut types = self.types.clone();
+        let mut types = self.types_without(instead);
         let mut indexes = Indexes::of(space);
         for set in &mut sets {
             indexes.add(set)?;
             set.remap(|uri| indexes.get(uri))?;
+            if let Some(node) = set.nodes.iter().find(|node| node.node_id.is_null()) {
+                let (what, found) = ("NodeId".to_owned(), node.node_id.to_string());
+                let wanted = "an id that is not null, such as ns=1;i=5";
+                return Err(at(set, node.line, Problem::Malformed { what, found, wanted }).into());
+            }
             types.add(set);
             for model in &set.models {
                 let index = indexes.get(&model.uri).unwrap_or_default();
@@ -216,11 +213,12 @@ impl Importer {
             }
         }
         subtypes::check(space, &sets)?;
+        let budget = Budget::of(&sets);
         let mut specs = Vec::new();
         for set in &sets {
             for node in &set.nodes {
-                let spec = spec_of(set, node, &types)?;
-                specs.push((replace::fingerprint(&spec), spec));
+                let spec = spec_of(set, node, &types, &budget)?;
+                specs.push((replace::Fingerprint::of(&spec), spec));
             }
         }
 
@@ -247,27 +245,14 @@ fn set_defaults(nodes: &mut Nodes, sets: &[NodeSet], before: &[Model]) {
     }
 }
 
-/// Checks for ids that exist already, in the server or in an earlier file.
-fn check_ids(nodes: &Nodes, sets: &[NodeSet]) -> Result<(), ImportError> {
-    let mut seen = BTreeSet::new();
-    for set in sets {
-        for node in &set.nodes {
-            if !seen.insert(&node.node_id) || nodes.resolve(node.node_id.as_ref()).is_some() {
-                let source = NodeError::IdExists(node.node_id.clone());
-                return Err(ImportError::Node { file: set.file.clone(), line: node.line, source });
-            }
-        }
-    }
-    Ok(())
-}
-
 fn spec_of(
     set: &NodeSet,
     node: &taktwerk_nodeset::Node,
     types: &TypeDictionary,
+    budget: &Budget,
 ) -> Result<NodeSpec, NodeSetError> {
     let (id, name) = (node.node_id.clone(), node.browse_name.clone());
-    let value = set.value(node, types)?;
+    let value = set.value_within(node, types, budget)?;
     let mut spec = match &node.class {
         NodeClass::Object { event_notifier } => NodeSpec::object(id, name).event_notifier(*event_notifier),
         NodeClass::Variable { shape, access_level, minimum_sampling_interval, historizing, .. } => {
@@ -304,8 +289,11 @@ fn spec_of(
             NodeSpec::with_kind(id, name, kind)
         }
         NodeClass::DataType { is_abstract, .. } => {
-            let definition =
-                types.definition_attribute(&id).map_err(|problem| at(set, node.line, problem))?;
+            let wrong = |problem| at(set, node.line, problem);
+            let definition = types.definition_attribute(&id).map_err(wrong)?;
+            if let Some(ExtensionObjectBody::Binary(bytes)) = definition.as_ref().map(|it| &it.body) {
+                budget.charge(bytes.as_bytes().len()).map_err(wrong)?;
+            }
             let kind = NodeKind::DataType(Box::new(DataTypeNode { is_abstract: *is_abstract, definition }));
             NodeSpec::with_kind(id, name, kind)
         }
@@ -374,24 +362,13 @@ fn preferred(texts: &[LocalizedText]) -> Option<LocalizedText> {
 /// Source, ReferenceType and target.
 type Triple = (NodeIx, NodeIx, NodeIx);
 
-/// The references in files, without duplicates: files list many references at both ends.
-fn references(nodes: &Nodes, sets: &[NodeSet], warnings: &mut Vec<String>) -> BTreeMap<Triple, (usize, u32)> {
-    let mut seen = BTreeMap::new();
-    for (at, set) in sets.iter().enumerate() {
-        for node in &set.nodes {
-            references_of(nodes, (at, set), node, &mut seen, warnings);
-        }
-    }
-    seen
-}
-
 /// The references of one node of a file.
 fn references_of(
     nodes: &Nodes,
     (at, set): (usize, &NodeSet),
     node: &taktwerk_nodeset::Node,
     seen: &mut BTreeMap<Triple, (usize, u32)>,
-    warnings: &mut Vec<String>,
+    imported: &mut Imported,
 ) {
     let Some(own) = nodes.resolve(node.node_id.as_ref()) else { return };
     for reference in &node.references {
@@ -399,27 +376,17 @@ fn references_of(
         let kind = nodes.resolve(reference.reference_type.as_ref());
         let (Some(other), Some(kind)) = (other, kind) else {
             let missing = if kind.is_none() { &reference.reference_type } else { &reference.target };
-            warnings.push(format!(
-                "{}:{}: {} refers to {missing}, which is in no loaded model; the reference is skipped",
-                set.file, node.line, node.node_id
-            ));
+            imported.warn(|| {
+                format!(
+                    "{}:{}: {} refers to {missing}, which is in no loaded model; the reference is skipped",
+                    set.file, node.line, node.node_id
+                )
+            });
             continue;
         };
         let (from, to) = if reference.is_forward { (own, other) } else { (other, own) };
         seen.entry((from, kind, to)).or_insert((at, node.line));
     }
-}
-
-/// Adds the references of files.
-fn add_references(nodes: &mut Nodes, sets: &[NodeSet], warnings: &mut Vec<String>) -> BTreeSet<Triple> {
-    let wanted = references(nodes, sets, warnings);
-    for ((from, kind, to), (set, line)) in &wanted {
-        if let Err(error) = nodes.add_reference(*from, *kind, *to, wants_inverse(*kind)) {
-            let file = sets.get(*set).map_or("", |set| &set.file);
-            warnings.push(format!("{file}:{line}: {error}; the reference is skipped"));
-        }
-    }
-    wanted.into_keys().collect()
 }
 
 #[cfg(test)]
@@ -472,6 +439,58 @@ mod tests {
         assert!(!space.contains(&NodeId::numeric(2, 1)));
         let (_, result) = import(&MODEL.replace("http://opcfoundation.org/UA/\"/>", "urn:gone\"/>"));
         assert!(result.unwrap_err().to_string().contains("urn:gone"));
+    }
+
+    /// The NodeSet of its supertype was missing.
+    #[test]
+    fn a_type_without_a_supertype_can_get_one() {
+        let space = AddressSpace::new(1, 16, "urn:test");
+        let mut importer = Importer::new(TypeDictionary::default());
+        let files = |text: String| vec![("a.xml".to_owned(), text)];
+        let missing = MODEL.replace(">i=58<", ">i=99999<");
+        assert_eq!(importer.import(&space, &files(missing), UtcTime::NULL).unwrap().warnings.len(), 1);
+        let above = |uri: &str| {
+            let model = format!(
+                "<Uri>{uri}</Uri><Uri>urn:pumps</Uri></NamespaceUris><Models><Model ModelUri=\"{uri}\"/></Models>"
+            );
+            files(format!(
+                "<UANodeSet><NamespaceUris>{model}<UAObjectType NodeId=\"ns=1;i=9\" BrowseName=\"1:Any\"><References>\
+                 <Reference ReferenceType=\"i=45\">ns=2;i=1</Reference></References></UAObjectType></UANodeSet>"
+            ))
+        };
+        importer.import(&space, &above("urn:a"), UtcTime::NULL).unwrap();
+        let refused = importer.import(&space, &above("urn:b"), UtcTime::NULL).unwrap_err().to_string();
+        assert!(refused.contains("another supertype"), "{refused}");
+    }
+
+    /// Each data type would repeat the fields of its supertypes.
+    #[test]
+    fn data_types_that_inherit_many_fields_are_refused() {
+        let subtypes = |count: u32| {
+            let kind = |id: u32, base: &str, fields: &str| {
+                format!(
+                    "<UADataType NodeId=\"ns=1;i={id}\" BrowseName=\"1:T{id}\"><References><Reference ReferenceType=\"i=45\" \
+                     IsForward=\"false\">{base}</Reference></References><Definition Name=\"T\">{fields}</Definition></UADataType>"
+                )
+            };
+            let fields: String =
+                (0..1000).map(|at| format!("<Field Name=\"F{at}\" DataType=\"i=6\"/>")).collect();
+            let all: String = (1001..1001 + count).map(|id| kind(id, "ns=1;i=1000", "")).collect();
+            let all = kind(1000, "i=22", &fields) + &all;
+            MODEL.replace("</UANodeSet>", &format!("{all}</UANodeSet>"))
+        };
+        import(&subtypes(10)).1.unwrap();
+        let refused = import(&subtypes(500)).1.unwrap_err().to_string();
+        assert!(refused.contains("would take more than"), "{refused}");
+    }
+
+    /// A file may have a warning for each of its references.
+    #[test]
+    fn the_first_warnings_are_kept() {
+        let missing = "<Reference ReferenceType=\"i=35\">ns=1;i=99</Reference>".repeat(1100);
+        let (_, result) = import(&MODEL.replacen("</References>", &format!("{missing}</References>"), 1));
+        let imported = result.unwrap();
+        assert_eq!((imported.warnings.len(), imported.more_warnings), (1000, 100));
     }
 
     #[test]

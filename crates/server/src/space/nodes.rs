@@ -208,7 +208,7 @@ impl Nodes {
     /// Changes the access rights that a node specifies.
     pub(crate) fn set_access(&mut self, ix: NodeIx, access: Access) -> Result<(), NodeError> {
         let namespace = self.id_of(ix).namespace_index;
-        let set = self.access.intern(namespace, access).ok_or(NodeError::Full(usize::from(u16::MAX)))?;
+        let set = self.access.intern(namespace, access).ok_or(NodeError::NoPermissionsLeft(1))?;
         if ix.index < NodeIx::DYNAMIC {
             self.access.set_ns0(ix.index, set);
         } else if let Some(node) = self.dynamic_mut(ix) {

@@ -51,4 +51,7 @@ pub(super) fn warn(imported: &Imported) {
     for warning in &imported.warnings {
         tracing::warn!("{warning}");
     }
+    if imported.more_warnings > 0 {
+        tracing::warn!("and {} more warnings of this kind", imported.more_warnings);
+    }
 }

@@ -426,6 +426,56 @@ async fn namespaces_and_models_of_all_are_limited_together() {
     assert_eq!((running.space().namespaces().len(), site.files()), (array.len(), files));
 }
 
+/// Files that differ from those of tools: the first one is loaded before. Whether the second one is loaded or refused, the
+/// server starts again with what it has.
+#[tokio::test]
+async fn a_server_starts_again_with_all_that_it_has_loaded() {
+    let node = |attributes: &str| format!("<UAObject BrowseName=\"1:X\" {attributes}/></UANodeSet>");
+    let with = |more: &str| nodeset(LINE, &[(1, 1.0)], None).replace("</UANodeSet>", more);
+    let plain = with("</UANodeSet>");
+    let point = "<UAVariable NodeId=\"ns=1;i=9\" BrowseName=\"1:P\" DataType=\"i=22\"><References><Reference \
+                 ReferenceType=\"i=40\">i=63</Reference></References><Value><ExtensionObject><TypeId><Identifier>ns=1;i=21\
+                 </Identifier></TypeId><Body><Point><X>1</X></Point></Body></ExtensionObject></Value></UAVariable></UANodeSet>";
+    let structure = "<UADataType NodeId=\"ns=1;i=20\" BrowseName=\"1:Point\"><References><Reference \
+                     ReferenceType=\"i=45\" IsForward=\"false\">i=22</Reference><Reference ReferenceType=\"i=38\">ns=1;i=21\
+                     </Reference></References><Definition Name=\"1:Point\"><Field Name=\"X\" DataType=\"i=6\"/></Definition>\
+                     </UADataType><UAObject NodeId=\"ns=1;i=21\" BrowseName=\"Default Binary\"><References><Reference \
+                     ReferenceType=\"i=40\">i=76</Reference></References></UAObject>";
+    let twice = "<Uri>urn:line</Uri><Uri>http://opcfoundation.org/UA/</Uri>";
+    let cases = [
+        (plain.clone(), with(&node("NodeId=\"i=0\"")), Err(())),
+        (plain.clone(), with(&node("NodeId=\"s=\"")), Err(())),
+        (plain.clone(), with(&node("NodeId=\"ns=2;i=0\"")).replace("<Uri>urn:line</Uri>", twice), Err(())),
+        (plain.clone(), with(&node("NodeId=\"ns=1;i=0\"")), Ok(())),
+        (plain.clone(), with(&node("NodeId=\"i=90001\"")), Ok(())),
+        (plain.clone(), with(&node("NodeId=\"ns=1;i=9\" RolePermissions=\"1\"")), Ok(())),
+        (with(&format!("{structure}{point}")), with(&format!("{structure}{point}")), Ok(())),
+        // The type is not in the file any more.
+        (with(&format!("{structure}</UANodeSet>")), with(point), Err(())),
+        (
+            plain.clone(),
+            plain.replace("</References>", "<Reference ReferenceType=\"i=61\">i=85</Reference></References>"),
+            Ok(()),
+        ),
+        (plain.clone(), format!("\u{feff}{plain}"), Ok(())),
+    ];
+    for (at, (first, second, expected)) in cases.into_iter().enumerate() {
+        let site = Site::new();
+        let running = site.administered(site.settings());
+        let client = site.connect(&running).await;
+        load(&client, &first).await.unwrap();
+        let loaded = load(&client, &second).await;
+        assert_eq!(loaded.map(drop).map_err(drop), expected, "{at}: {loaded:?}");
+        let count = running.space().node_count();
+        client.disconnect().await;
+        running.stop(Duration::from_millis(100));
+        let running = site.administered(site.settings());
+        let client = site.connect(&running).await;
+        assert_eq!(running.space().node_count(), count, "{at}");
+        assert_eq!(value(&client, 1).await, Ok(1.0), "{at}");
+    }
+}
+
 /// Applications may have to read a file to know what they need.
 #[tokio::test]
 async fn an_application_is_asked_once_with_all_that_a_change_removes() {

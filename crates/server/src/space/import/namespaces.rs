@@ -3,7 +3,7 @@
 
 use super::{AddressSpace, Batch, ImportError, Importer, Prepared, replace, spec_of};
 use std::collections::BTreeMap;
-use taktwerk_nodeset::{NodeSet, NodeSetError, Problem};
+use taktwerk_nodeset::{Budget, NodeSet, NodeSetError, Problem};
 
 /// Most namespaces of a server that imports files. Each one takes a permission set and a place in the NamespaceArray, and
 /// none is ever removed.
@@ -49,6 +49,11 @@ impl Indexes {
             self.count += 1;
         }
         Ok(())
+    }
+
+    /// Number of namespaces that the server does not have.
+    pub(super) fn new_count(&self) -> usize {
+        self.new.len()
     }
 
     pub(super) fn get(&self, uri: &str) -> Option<u16> {
@@ -115,8 +120,8 @@ impl Importer {
 
     /// Other namespaces were registered after the files had been read.
     fn move_indexes(&self, prepared: &mut Prepared) {
-        let Prepared { sets, specs, types, imported, indexes, .. } = prepared;
-        *types = self.types.clone();
+        let Prepared { sets, specs, types, imported, indexes, instead, .. } = prepared;
+        *types = self.types_without(*instead);
         for set in sets.iter_mut() {
             // All its namespaces have indexes.
             let _ = set.remap(|uri| indexes.get(uri));
@@ -126,11 +131,12 @@ impl Importer {
             *index = indexes.get(uri).unwrap_or_default();
         }
         specs.clear();
+        let budget = Budget::of(sets);
         for set in sets.iter() {
             for node in &set.nodes {
-                match spec_of(set, node, types) {
-                    Ok(spec) => specs.push((replace::fingerprint(&spec), spec)),
-                    Err(error) => imported.warnings.push(format!("{error}; the node is skipped")),
+                match spec_of(set, node, types, &budget) {
+                    Ok(spec) => specs.push((replace::Fingerprint::of(&spec), spec)),
+                    Err(error) => imported.warn(|| format!("{error}; the node is skipped")),
                 }
             }
         }

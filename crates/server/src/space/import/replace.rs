@@ -6,8 +6,10 @@
 
 use super::namespaces::Indexes;
 use super::{Batch, ImportError, Imported, Importer, Triple, references_of, set_defaults};
+use crate::authorization::Access;
 use crate::space::build::wants_inverse;
 use crate::space::error::NodeError;
+use crate::space::node::NodeKind;
 use crate::space::nodes::Nodes;
 use crate::space::spec::NodeSpec;
 use crate::space::{AddressSpace, NodeIx, Reference};
@@ -24,12 +26,16 @@ const WORK_PER_LOCK: usize = 8192;
 /// Work of adding or deleting a node, in examined references.
 const NODE_WORK: usize = 64;
 
+/// Most different permissions of all nodes of an import. Less than the server has in total, so that there is always room
+/// for those of its other nodes.
+const ACCESS_MAX: usize = 10_000;
+
 /// The nodes and references of an import, for comparison with another one.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) models: Vec<Model>,
     /// Each node with a fingerprint of its attributes.
-    pub(super) nodes: BTreeMap<NodeId, u64>,
+    pub(super) nodes: BTreeMap<NodeId, Fingerprint>,
     pub(super) references: BTreeSet<Triple>,
 }
 
@@ -38,7 +44,7 @@ pub(super) struct Loaded {
 pub struct Prepared {
     pub(super) sets: Vec<NodeSet>,
     /// The nodes of all sets in order, with their fingerprints.
-    pub(super) specs: Vec<(u64, NodeSpec)>,
+    pub(super) specs: Vec<(Fingerprint, NodeSpec)>,
     pub(super) types: TypeDictionary,
     pub(super) imported: Imported,
     pub(super) indexes: Indexes,
@@ -47,11 +53,31 @@ pub struct Prepared {
     pub(super) generation: u64,
 }
 
-/// The fingerprint that identifies changed nodes.
-pub(super) fn fingerprint(spec: &NodeSpec) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{spec:?}").hash(&mut hasher);
-    hasher.finish()
+/// Identifies changed nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fingerprint {
+    all: u64,
+    /// Of the attributes that decide for what a node can be used.
+    pub(super) shape: u64,
+}
+
+impl Fingerprint {
+    pub(super) fn of(spec: &NodeSpec) -> Self {
+        let hash = |text: String| {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            hasher.finish()
+        };
+        let NodeSpec { kind, browse_name, data_type, .. } = spec;
+        let (value_rank, is_abstract) = match kind {
+            NodeKind::Variable(variable) => (Some(variable.value_rank.into()), None),
+            NodeKind::VariableType(it) => (Some(it.value_rank), Some(it.is_abstract)),
+            NodeKind::ObjectType { is_abstract } => (None, Some(*is_abstract)),
+            _ => (None, None),
+        };
+        let shape = format!("{:?}", (kind.class(), browse_name, data_type, value_rank, is_abstract));
+        Self { all: hash(format!("{spec:?}")), shape: hash(shape) }
+    }
 }
 
 /// Checks that no remaining model requires a removed one.
@@ -137,22 +163,42 @@ impl Importer {
         let none = Loaded::default();
         let old = instead.and_then(|batch| self.loaded.get(batch.0)).unwrap_or(&none);
         let mut seen = BTreeSet::new();
+        let mut access = BTreeSet::new();
         let mut nodes = space.read();
-        for set in &prepared.sets {
-            for (at, node) in set.nodes.iter().enumerate() {
-                if at % WORK_PER_LOCK == 0 {
-                    // A waiting writer would block other readers.
-                    drop(nodes);
-                    nodes = space.read();
-                }
-                let is_taken =
-                    !old.nodes.contains_key(&node.node_id) && nodes.resolve(node.node_id.as_ref()).is_some();
-                if is_taken || !seen.insert(&node.node_id) {
-                    let source = NodeError::IdExists(node.node_id.clone());
-                    return Err(ImportError::Node { file: set.file.clone(), line: node.line, source });
-                }
+        let (sets, mut specs) = (&prepared.sets, prepared.specs.iter());
+        for (at, (set, node)) in
+            sets.iter().flat_map(|set| set.nodes.iter().map(move |node| (set, node))).enumerate()
+        {
+            if at % WORK_PER_LOCK == 0 {
+                // A waiting writer would block other readers.
+                drop(nodes);
+                nodes = space.read();
+            }
+            let refused = |source| ImportError::Node { file: set.file.clone(), line: node.line, source };
+            let is_taken =
+                !old.nodes.contains_key(&node.node_id) && nodes.resolve(node.node_id.as_ref()).is_some();
+            if is_taken || !seen.insert(&node.node_id) {
+                return Err(refused(NodeError::IdExists(node.node_id.clone())));
+            }
+            if seen.len() > old.nodes.len() + nodes.room() {
+                return Err(refused(NodeError::Full(nodes.nodes_max())));
+            }
+            let own = specs.next().map(|(_, spec)| (spec.id.namespace_index, &spec.access));
+            if let Some(own) = own.filter(|(_, own)| **own != Access::default())
+                && access.insert(own)
+                && access.len() > ACCESS_MAX
+            {
+                return Err(refused(NodeError::Permissions(ACCESS_MAX)));
             }
         }
+        // A set of permissions stays until the server ends.
+        let new = access.into_iter().filter(|(index, access)| !nodes.access().knows(*index, access));
+        let wanted = new.count() + prepared.indexes.new_count();
+        if wanted > nodes.access().room() {
+            let (file, line) = (sets.first().map_or("", |set| &set.file).to_owned(), 1);
+            return Err(ImportError::Node { file, line, source: NodeError::NoPermissionsLeft(wanted) });
+        }
+        drop(nodes);
         Ok(prepared)
     }
 
@@ -160,19 +206,6 @@ impl Importer {
     #[must_use]
     pub fn is_current(&self, prepared: &Prepared) -> bool {
         prepared.generation == self.generation
-    }
-
-    /// The nodes that [`Self::replace`] deletes and does not add again with the same NodeClass.
-    pub fn removed<'a>(&'a self, space: &AddressSpace, prepared: &'a Prepared) -> Vec<&'a NodeId> {
-        let old = prepared.instead.and_then(|batch| self.loaded.get(batch.0));
-        let new: BTreeMap<&NodeId, NodeClass> =
-            prepared.specs.iter().map(|(_, spec)| (&spec.id, spec.kind.class())).collect();
-        let old = old.into_iter().flat_map(|old| old.nodes.keys());
-        // A node that a client has deleted comes back.
-        let is_kept = |id: &NodeId| {
-            new.get(id).is_some_and(|class| space.node_class(id).is_none_or(|present| present == *class))
-        };
-        old.filter(|id| !is_kept(id)).collect()
     }
 
     /// Imports the files parsed by [`Self::prepare`]. Services continue in the meantime. A node whose id was used by
@@ -183,7 +216,7 @@ impl Importer {
         self.generation += 1;
         let batch = instead.filter(|batch| batch.0 < self.loaded.len()).unwrap_or(Batch(self.loaded.len()));
         let old = self.loaded.get_mut(batch.0).map(core::mem::take).unwrap_or_default();
-        let mut nodes: BTreeMap<NodeId, u64> =
+        let mut nodes: BTreeMap<NodeId, Fingerprint> =
             specs.iter().map(|(fingerprint, spec)| (spec.id.clone(), *fingerprint)).collect();
         let mut slices = Slices { space, left: 0 };
 
@@ -208,7 +241,7 @@ impl Importer {
             match space.add(spec, now) {
                 Ok(ix) => added.push(ix),
                 Err(error) => {
-                    imported.warnings.push(format!("{id}: {error}; the node is skipped"));
+                    imported.warn(|| format!("{id}: {error}; the node is skipped"));
                     // The node with this id is not one of this import.
                     nodes.remove(&id);
                 }
@@ -222,7 +255,7 @@ impl Importer {
             for part in set.nodes.chunks(WORK_PER_LOCK / NODE_WORK) {
                 let nodes = space.read();
                 for node in part {
-                    references_of(&nodes, (at, set), node, &mut wanted, &mut imported.warnings);
+                    references_of(&nodes, (at, set), node, &mut wanted, &mut imported);
                 }
             }
         }
@@ -236,8 +269,16 @@ impl Importer {
             space.delete_reference(*from, *kind, true, *to, true);
             NODE_WORK + looked_at
         });
-        let missing = wanted.keys().filter(|triple| !old.references.contains(*triple));
-        slices.each(missing, |space, triple| connect(space, *triple));
+        let missing = wanted.iter().filter(|(triple, _)| !old.references.contains(*triple));
+        slices.each(missing, |space, (triple, (at, line))| {
+            if !is_reference_type(space, triple.1) {
+                let file = sets.get(*at).map_or("", |set| &set.file);
+                let error = NodeError::ReferenceType(space.id_of(triple.1));
+                imported.warn(|| format!("{file}:{line}: {error}; the reference is skipped"));
+                return 1;
+            }
+            connect(space, *triple)
+        });
         slices.each(restore, |space, ids| match ids.map(|id| space.resolve(id.as_ref())) {
             [Some(from), Some(kind), Some(to)] => connect(space, (from, kind, to)),
             _ => 1,
@@ -259,6 +300,7 @@ impl Importer {
         imported.node_count = added.len();
         imported.batch = batch;
         // Not those that were prepared: another import may have added types since.
+        self.types.remove(|id| old.nodes.contains_key(id));
         sets.iter().for_each(|set| self.types.add(set));
         let models = sets.into_iter().flat_map(|set| set.models).collect();
         let loaded = Loaded { models, nodes, references: wanted.into_keys().collect() };
@@ -332,6 +374,10 @@ fn foreign(nodes: &Nodes, ix: NodeIx, known: &BTreeSet<Triple>) -> Vec<[NodeId; 
     found
 }
 
+fn is_reference_type(nodes: &Nodes, ix: NodeIx) -> bool {
+    nodes.view(ix).is_some_and(|view| view.class() == NodeClass::REFERENCE_TYPE)
+}
+
 /// Adds a missing reference. Missing nodes are not an error.
 fn connect(nodes: &mut Nodes, (from, kind, to): Triple) -> usize {
     let has_inverse = wants_inverse(kind);
@@ -345,8 +391,7 @@ fn connect(nodes: &mut Nodes, (from, kind, to): Triple) -> usize {
             && reference.target == other;
         !exists
     });
-    let is_type = nodes.view(kind).is_some_and(|view| view.class() == NodeClass::REFERENCE_TYPE);
-    if !exists && is_type {
+    if !exists && is_reference_type(nodes, kind) {
         // The only other possible error is a missing node.
         let _ = nodes.add_reference(from, kind, to, has_inverse);
     }

@@ -42,8 +42,10 @@ pub(super) fn check(space: &AddressSpace, sets: &[NodeSet]) -> Result<(), Import
             let other = match defined.get(subtype) {
                 Some(known) => Some(known.id.clone()),
                 None if own.contains(subtype) => None,
-                // Without one, it may be the root of all types.
-                None => present(subtype).map(|supertype| supertype.unwrap_or(NodeId::NULL)),
+                None => present(subtype).and_then(|supertype| {
+                    // Types of namespace 0 without a supertype are the roots of all types.
+                    supertype.or_else(|| (subtype.namespace_index == 0).then_some(NodeId::NULL))
+                }),
             };
             if other.is_some_and(|other| other != *id) {
                 let (node_id, supertype_id) = (subtype.clone(), id.clone());

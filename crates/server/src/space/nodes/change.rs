@@ -40,6 +40,11 @@ impl Nodes {
         self.nodes_max
     }
 
+    /// How many nodes can be added. Indexes that cannot be reused count as nodes: they still use memory.
+    pub(in crate::space) fn room(&self) -> usize {
+        self.nodes_max.saturating_sub(self.nodes.len() - self.free.len())
+    }
+
     /// Number of nodes added so far: as long as it is the same, a missing node is still missing.
     pub(crate) fn additions(&self) -> u64 {
         self.additions
@@ -59,15 +64,14 @@ impl Nodes {
         if id.is_null() || self.resolve(id.as_ref()).is_some() {
             return Err(NodeError::IdExists(id));
         }
-        // Indexes that cannot be reused count as nodes: they still use memory.
-        if self.nodes.len() - self.free.len() >= self.nodes_max {
+        if self.room() == 0 {
             return Err(NodeError::Full(self.nodes_max));
         }
         let access = if access == Access::default() {
             self.access.silent(id.namespace_index)
         } else {
             let set = self.access.intern(id.namespace_index, access);
-            set.ok_or(NodeError::Full(usize::from(u16::MAX)))?
+            set.ok_or(NodeError::NoPermissionsLeft(1))?
         };
         let notifies = kind.event_notifier() & SUBSCRIBE_TO_EVENTS != 0;
         match &mut kind {

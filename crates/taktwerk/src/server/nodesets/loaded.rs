@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use taktwerk_files::PUBLIC;
 use taktwerk_server::AddressSpace;
-use taktwerk_server::space::import::{Batch, Importer, Prepared};
+use taktwerk_server::space::import::{Batch, Imported, Importer, Prepared};
 use taktwerk_types::StatusCode;
 
 /// How much longer than the longest one all together may be.
@@ -244,14 +244,15 @@ impl Loaded {
         let imported = importer.replace(space, prepared, now());
         (self.batch, self.sets) = (Some(imported.batch), sets);
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        (uris, count(imported.node_count), count(imported.deleted_count), shortened(&imported.warnings))
+        (uris, count(imported.node_count), count(imported.deleted_count), shortened(&imported))
     }
 }
 
 /// Warnings that fit into a response.
-fn shortened(warnings: &[String]) -> Vec<String> {
+fn shortened(imported: &Imported) -> Vec<String> {
+    let warnings = &imported.warnings;
     let first = warnings.iter().take(WARNINGS_MAX).map(|warning| warning.chars().take(500).collect());
-    let more = warnings.len().saturating_sub(WARNINGS_MAX);
+    let more = warnings.len().saturating_sub(WARNINGS_MAX) + imported.more_warnings;
     first.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 

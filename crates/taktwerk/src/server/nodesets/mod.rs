@@ -86,7 +86,8 @@ impl NodeSetMethods {
 
     /// Keeps namespaces and nodes that the application needs, for example because its configuration refers to them.
     ///
-    /// `keep` is called once before each change that would remove any, and by CheckNodeSet. With an `Err`, the change is
+    /// `keep` is called once before each change that would remove any ([`NodeSetRemoval::nodes`] says what counts as removed),
+    /// and by CheckNodeSet. With an `Err`, the change is
     /// refused. Its text is the reason in the log and in the answer of CheckNodeSet. Meanwhile no NodeSet can be loaded or
     /// reloaded, so `keep` must not wait for such a change.
     #[must_use]

@@ -28,7 +28,8 @@ impl NodeSetRemoval<'_> {
         &self.namespaces
     }
 
-    /// The nodes that would no longer exist.
+    /// The nodes that would no longer exist, or could not be used as before: they get another NodeClass, BrowseName, DataType,
+    /// ValueRank, type definition or supertype, or are types that lose members, or depend on such types.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeId> {
         self.nodes.iter().copied()
     }
@@ -44,7 +45,7 @@ impl NodeSetRemoval<'_> {
         self.namespaces.contains(&uri)
     }
 
-    /// Whether a node would be removed that is named with the URI or the index of its namespace: `nsu=urn:line;i=1`,
+    /// Whether [`Self::nodes`] has a node that is named with the URI or the index of its namespace: `nsu=urn:line;i=1`,
     /// `ns=3;i=1`. The names of [`AddressSpace::node_key`] are such names, too.
     #[must_use]
     pub fn has_node(&self, name: &str) -> bool {

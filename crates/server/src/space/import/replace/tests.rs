@@ -233,3 +233,103 @@ fn the_history_of_a_changed_variable_is_kept() {
     assert_eq!(recorded(&LEVEL), (Some(rule), true, true));
     assert_eq!(recorded(&SPEED), (None, false, false));
 }
+
+/// MODEL with another type between, its instance, and a Boolean DataType. Then changes, and the nodes that they affect.
+#[test]
+fn a_change_affects_nodes_that_cannot_be_used_as_before() {
+    let more = r#"
+  <UAObjectType NodeId="ns=1;i=5" BrowseName="1:FastPumpType">
+    <References><Reference ReferenceType="i=45" IsForward="false">ns=1;i=1</Reference></References></UAObjectType>
+  <UAObject NodeId="ns=1;i=6" BrowseName="1:FastPump"><References>
+      <Reference ReferenceType="i=35" IsForward="false">i=85</Reference>
+      <Reference ReferenceType="i=40">ns=1;i=5</Reference></References></UAObject>
+  <UAObject NodeId="ns=1;i=7" BrowseName="1:Motor"><References>
+      <Reference ReferenceType="i=47" IsForward="false">ns=1;i=1</Reference>
+      <Reference ReferenceType="i=40">i=58</Reference></References></UAObject>
+  <UAVariable NodeId="ns=1;i=8" BrowseName="1:Cause" DataType="ns=1;i=9"><References>
+      <Reference ReferenceType="i=46" IsForward="false">ns=1;i=7</Reference>
+      <Reference ReferenceType="i=40">i=68</Reference></References></UAVariable>
+  <UADataType NodeId="ns=1;i=9" BrowseName="1:Flag"><References>
+      <Reference ReferenceType="i=45" IsForward="false">i=1</Reference></References></UADataType>
+  <UAObject NodeId="ns=1;i=10" BrowseName="1:Extra"><References>
+      <Reference ReferenceType="i=47" IsForward="false">ns=1;i=2</Reference>
+      <Reference ReferenceType="i=40">i=58</Reference></References></UAObject>
+</UANodeSet>"#;
+    let model = MODEL.replace("</UANodeSet>", more);
+    let space = AddressSpace::new(1, 16, "urn:test");
+    let mut importer = Importer::new(TypeDictionary::default());
+    let batch = importer.import(&space, &file(&model), NOW).unwrap().batch;
+    let types = [1, 2, 5, 6];
+    let motor = model.find("  <UAObject NodeId=\"ns=1;i=7\"").unwrap()..model.find("  <UADataType").unwrap();
+    let extra = model.find("  <UAObject NodeId=\"ns=1;i=10\"").unwrap()..model.find("</UANodeSet>").unwrap();
+    let without = |range: core::ops::Range<usize>| [&model[..range.start], &model[range.end..]].concat();
+    let fast = "BrowseName=\"1:FastPumpType\"";
+    let cases: [(&str, String, &[u32]); 17] = [
+        ("nothing", model.clone(), &[]),
+        ("texts", model.replace("1:Pump\"><", "1:Pump\"><DisplayName>P</DisplayName><"), &[]),
+        ("a value", model.replace("12.5", "13.5"), &[]),
+        ("rights", model.replace("AccessLevel=\"3\"", "AccessRestrictions=\"3\""), &[]),
+        ("a new member", model.replace("i=47\" IsForward=\"false\">ns=1;i=2", "i=47\" IsForward=\"false\">ns=1;i=1"), &[]),
+        ("a member of an Object", without(extra), &[10]),
+        ("a member of a type", without(motor), &[1, 2, 5, 6, 7, 8]),
+        ("the name of a member", model.replace("1:Motor", "1:Drive"), &[1, 2, 5, 6, 7]),
+        ("a member of a member", model.replace("1:Cause", "1:Reason"), &[1, 2, 5, 6, 8]),
+        ("a supertype", model.replace("i=45\" IsForward=\"false\">i=58", "i=45\" IsForward=\"false\">i=61"), &types),
+        ("no supertype", model.replace("<Reference ReferenceType=\"i=45\" IsForward=\"false\">ns=1;i=1</Reference>", ""), &[5, 6]),
+        ("an abstract type", model.replace(fast, &format!("{fast} IsAbstract=\"true\"")), &[5, 6]),
+        ("a type definition", model.replace("i=40\">ns=1;i=5", "i=40\">ns=1;i=1"), &[6]),
+        ("a second type definition", model.replace("<Reference ReferenceType=\"i=40\">ns=1;i=5", "<Reference ReferenceType=\"i=40\">i=61</Reference><Reference ReferenceType=\"i=40\">ns=1;i=5"), &[6]),
+        ("a DataType", model.replace("\"1:Speed\" DataType=\"i=11\" AccessLevel=\"3\"", "\"1:Speed\" DataType=\"i=10\""), &[3]),
+        ("a ValueRank", model.replace("1:Level\"", "1:Level\" ValueRank=\"1\""), &[4]),
+        ("a DataType's supertype", model.replace("i=45\" IsForward=\"false\">i=1<", "i=45\" IsForward=\"false\">i=6<"), &[1, 2, 5, 6, 8, 9]),
+    ];
+    for (what, text, expected) in cases {
+        let text = if what == "a DataType" {
+            text.replace("<Value><Double", "<Value><Float").replace("</Double>", "</Float>")
+        } else {
+            text
+        };
+        let mut expected: Vec<NodeId> = expected.iter().map(|id| NodeId::numeric(2, *id)).collect();
+        expected.sort();
+        let prepared = importer.prepare(&space, &file(&text), Some(batch)).unwrap();
+        let removed: Vec<NodeId> = importer.removed(&space, &prepared).into_iter().cloned().collect();
+        assert_eq!(removed, expected, "{what}");
+    }
+}
+
+/// Permissions stay until the server ends, also those of deleted nodes.
+#[test]
+fn permissions_are_limited_before_a_node_is_skipped() {
+    let space = AddressSpace::new(1, 16, "urn:test");
+    let mut importer = Importer::new(TypeDictionary::default());
+    let with = |uri: &str, count: u32| {
+        let node = |number| {
+            format!(
+                "<UAObject NodeId=\"ns=1;i={number}\" BrowseName=\"1:N\" AccessRestrictions=\"{number}\"/>"
+            )
+        };
+        let nodes: String = (1..=count).map(node).collect();
+        let text = format!(
+            "<UANodeSet><NamespaceUris><Uri>{uri}</Uri></NamespaceUris><Models><Model ModelUri=\"{uri}\"/></Models>{nodes}</UANodeSet>"
+        );
+        vec![("n.xml".to_owned(), text)]
+    };
+    let refused = importer.prepare(&space, &with("urn:a", 10_001), None).unwrap_err().to_string();
+    assert!(refused.starts_with("n.xml:1: ") && refused.contains("more than 10000 different"), "{refused}");
+    let (mut batch, mut refused) = (None, None);
+    for number in 0..8 {
+        match importer.prepare(&space, &with(&format!("urn:{number}"), 10_000), batch) {
+            Ok(prepared) => {
+                let imported = importer.replace(&space, prepared, NOW);
+                assert_eq!((imported.node_count, imported.warnings), (10_000, Vec::new()));
+                batch = Some(imported.batch);
+            }
+            Err(error) => refused = refused.or(Some((number, error.to_string()))),
+        }
+    }
+    let (number, refused) = refused.unwrap();
+    assert_eq!(number, 6, "{refused}");
+    assert!(refused.contains("no room for 1000") && refused.contains("restart"), "{refused}");
+    // Known ones need no room.
+    importer.prepare(&space, &with("urn:5", 9_000), batch).unwrap();
+}

@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use taktwerk::alarms::{Conditions, GroupKind, GroupSpec};
 use taktwerk::schema::ids::object_ids;
 use taktwerk_config::{AlarmGroupSection, ConfigFile};
-use taktwerk_server::AddressSpace;
 use taktwerk_types::NodeId;
 use toml::Spanned;
 
@@ -25,13 +24,13 @@ pub(super) fn define<'a>(
 ) -> Result<Vec<Wanted<'a>>, Failure> {
     let sections = file.config().alarms.group.iter().filter(|_| has_all_alarms);
     let defined = sections.map(|section| {
-        let spec = group(section, references.space()).map_err(|why| wrong(section, references, &why))?;
-        Ok(Wanted { section, spec })
+        let spec = group(section, references).map_err(|why| wrong(section, references, &why))?;
+        Ok(spec.map(|spec| Wanted { section, spec }))
     });
-    defined.collect()
+    defined.filter_map(Result::transpose).collect()
 }
 
-/// Replaces groups by others. Equal ones are not touched, unless one of their alarms was added again. Returns whether
+/// Replaces groups by others. Equal ones are not touched, unless one of their members was added again. Returns whether
 /// there was a change, also before an error.
 pub(super) fn change(
     references: &References<'_>,
@@ -40,8 +39,9 @@ pub(super) fn change(
 ) -> (bool, Result<(), Failure>) {
     let conditions = Conditions::of(references.space());
     let before = present.clone();
-    present.retain(|old| {
-        let stays = wanted.iter().any(|new| new.spec == *old) && conditions.has_group(old);
+    let mut old = core::mem::take(present);
+    old.retain(|old| {
+        let stays = wanted.iter().any(|new| new.spec.id == old.id);
         if !stays {
             conditions.remove_group(&old.id);
         }
@@ -51,6 +51,14 @@ pub(super) fn change(
     for Wanted { section, spec } in wanted {
         if present.contains(&spec) {
             continue;
+        }
+        if let Some(at) = old.iter().position(|old| old.id == spec.id) {
+            if old.swap_remove(at) == spec && conditions.has_group(&spec) {
+                present.push(spec);
+                continue;
+            }
+            // One after the other, because what it suppresses is not suppressed in between.
+            conditions.remove_group(&spec.id);
         }
         match conditions.add_group(&spec) {
             Ok(()) => present.push(spec),
@@ -67,14 +75,17 @@ fn wrong(section: &AlarmGroupSection, references: &References<'_>, why: &str) ->
     references.wrong(&section.name, problem)
 }
 
-fn group(section: &AlarmGroupSection, space: &AddressSpace) -> Result<GroupSpec, String> {
-    let namespaces = space.namespaces();
+/// The group of a section; `None` if a check cannot know its members.
+fn group(section: &AlarmGroupSection, references: &References<'_>) -> Result<Option<GroupSpec>, String> {
+    let namespaces = references.space().namespaces();
+    // The alarms of the server's certificates, for example, exist only in the server itself.
+    let is_checked = |text: &&Spanned<String>| !matches!(references.find(text.get_ref()), Ok(None));
     let ids = |texts: &[Spanned<String>]| -> Result<Vec<NodeId>, String> {
         let id = |text: &Spanned<String>| {
             let text = text.get_ref();
             node_id(text, &namespaces).ok_or_else(|| format!("{text} is not a NodeId"))
         };
-        texts.iter().map(id).collect()
+        texts.iter().filter(is_checked).map(id).collect()
     };
     let kind = match (section.first_in_group, section.suppresses.is_empty()) {
         (true, false) => return Err("set either first_in_group or suppresses".to_owned()),
@@ -83,10 +94,13 @@ fn group(section: &AlarmGroupSection, space: &AddressSpace) -> Result<GroupSpec,
         (false, true) => GroupKind::Related,
     };
     let members = ids(&section.members)?;
+    if members.is_empty() && !section.members.is_empty() {
+        return Ok(None);
+    }
     let namespace = members.first().map_or(1, |id| id.namespace_index.max(1));
     let name = section.name.get_ref();
     let id = NodeId::string(namespace, format!("AlarmGroups/{name}"));
     let objects = NodeId::numeric(0, object_ids::OBJECTS_FOLDER);
     let suppresses = ids(&section.suppresses)?;
-    Ok(GroupSpec { members, suppresses, ..GroupSpec::new(id, name, objects, kind) })
+    Ok(Some(GroupSpec { members, suppresses, ..GroupSpec::new(id, name, objects, kind) }))
 }

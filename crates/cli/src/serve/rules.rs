@@ -65,11 +65,11 @@ impl Rules {
         if has_changed {
             note(ALARM);
         }
-        done?;
-        let (has_changed, done) = alarm_groups::change(references, &mut self.groups, groups);
+        // Also after an error: alarms that were added again must not be missing in their groups.
+        let (has_changed, regrouped) = alarm_groups::change(references, &mut self.groups, groups);
         if has_changed {
             note(GROUP);
         }
-        done
+        done.and(regrouped)
     }
 }

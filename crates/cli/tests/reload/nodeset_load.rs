@@ -323,3 +323,108 @@ fn the_namespace_of_tags_that_a_reload_brings_and_nodesets_exclude_each_other() 
         assert!(code == 2 && text.contains("the namespace urn:line is used by the server"), "{code} {text}");
     }
 }
+
+/// Newer files in which something that the configuration names is not as before. The server starts again in any case.
+#[test]
+fn a_server_starts_again_with_its_rules_and_a_newer_nodeset() {
+    let node = |tag: &str, id: &str, name: &str, attributes: &str, references: &[(&str, &str)]| {
+        let references: String = references
+            .iter()
+            .map(|(kind, target)| {
+                let is_forward = *kind == "i=40";
+                format!("<Reference ReferenceType=\"{kind}\" IsForward=\"{is_forward}\">{target}</Reference>")
+            })
+            .collect();
+        format!(
+            "<{tag} NodeId=\"ns=1;i={id}\" BrowseName=\"1:{name}\" {attributes}><References>{references}</References></{tag}>"
+        )
+    };
+    let variable = |id, kind: &str| {
+        let data_type = format!("DataType=\"{kind}\"");
+        node("UAVariable", id, &format!("V{id}"), &data_type, &[("i=35", "i=85"), ("i=40", "i=63")])
+    };
+    let typed = |base: &str| node("UAObjectType", "10", "OwnAlarmType", "", &[("i=45", base)]);
+    let cause = |name: &str, kind: &str| {
+        let data_type = format!("DataType=\"{kind}\"");
+        node(
+            "UAVariable",
+            "11",
+            name,
+            &data_type,
+            &[("i=46", "ns=1;i=10"), ("i=40", "i=68"), ("i=37", "i=78")],
+        )
+    };
+    let instance = |kind: &str| node("UAObject", "12", "Alarm", "", &[("i=47", "ns=1;i=2"), ("i=40", kind)]);
+    let file =
+        |nodes: &[String]| nodeset(&[]).replace("</UANodeSet>", &format!("{}</UANodeSet>", nodes.concat()));
+    let alarm =
+        |more: &str| format!("[[alarms.alarm]]\nvariable = \"nsu=urn:line;i=2\"\nname = \"A\"\n{more}\n");
+    let group = "[[alarms.group]]\nname = \"G\"\nmembers = [\"nsu=urn:line;i=1\"]\nsuppresses = [\"nsu=urn:line;s=2/A\"]\n";
+    let group = alarm("high = 2.0") + group;
+    let own_type = alarm("high = 2.0\ntype = \"nsu=urn:line;i=10\"");
+    let fields = alarm("high = 2.0\ntype = \"nsu=urn:line;i=10\"\nfields = { Cause = \"leak\" }");
+    let bound = alarm("high = 2.0\ninstance = \"nsu=urn:line;i=12\"").replace("name = \"A\"\n", "");
+    let (boolean, double, level) = ("i=1", "i=11", "i=9482");
+    let v2 = || variable("2", double);
+    let text = |name: &str| cause(name, "i=12");
+    let cases = [
+        (&group, [variable("1", boolean), v2()].to_vec(), [variable("1", double), v2()].to_vec()),
+        (&alarm("normal = true"), [variable("2", boolean)].to_vec(), [variable("2", "i=6")].to_vec()),
+        (&own_type, [v2(), typed(level)].to_vec(), [v2(), typed("i=58")].to_vec()),
+        (&fields, [v2(), typed(level), text("Cause")].to_vec(), [v2(), typed(level)].to_vec()),
+        (&fields, [v2(), typed(level), text("Cause")].to_vec(), [v2(), typed(level), text("Why")].to_vec()),
+        (
+            &fields,
+            [v2(), typed(level), text("Cause")].to_vec(),
+            [v2(), typed(level), cause("Cause", "i=6")].to_vec(),
+        ),
+        (&bound, [v2(), instance(level)].to_vec(), [v2(), instance("i=61")].to_vec()),
+    ];
+    for (rules, before, after) in cases {
+        let site = Site::new();
+        site.configure(rules);
+        std::fs::write(site.file("nodesets/urn%3Aline.xml"), file(&before)).unwrap();
+        let server = site.serve();
+        let newer = site.file("line.xml");
+        std::fs::write(&newer, file(&after)).unwrap();
+        let (code, text) = site.run(&["nodeset", "load", server.url(), &newer]);
+        assert!(
+            code == 4 && text.contains("the configuration refers to nsu=urn:line;i="),
+            "{rules}{code} {text}"
+        );
+        // Other changes are possible.
+        let added = [before, vec![variable("5", double)]].concat();
+        std::fs::write(&newer, file(&added)).unwrap();
+        let (code, text) = site.run(&["nodeset", "load", server.url(), &newer]);
+        assert!(code == 0 && text.contains("1 node added"), "{rules}{code} {text}");
+        drop(server);
+        drop(site.serve());
+    }
+}
+
+/// The rehearsal of a reload has no certificate.
+#[test]
+fn groups_with_alarms_of_the_server_itself_do_not_prevent_a_reload() {
+    let site = Site::new();
+    let rules = |member: &str, more: &str| {
+        let group = format!("[[alarms.group]]\nname = \"Security\"\nmembers = [\"{member}\"{more}]\n");
+        format!("[[alarms.alarm]]\nvariable = \"nsu=urn:line;i=1\"\nhigh = 2.0\nname = \"A\"\n{group}")
+    };
+    std::fs::write(site.file("nodesets/urn%3Aline.xml"), nodeset(&[(1, 1.5)])).unwrap();
+    let own = "ns=1;s=CertificateExpired";
+    site.configure(&rules(own, ""));
+    let server = site.serve();
+    let config = site.installation.file().display().to_string();
+    for (text, code, said) in [
+        (rules(own, ", \"nsu=urn:line;s=1/A\""), 0, "applied: alarms.group"),
+        (rules(own, ", \"nsu=urn:line;s=1/B\""), 2, "1/B is not an alarm"),
+        (rules("ns=1;s=CertificateExpird", ""), 2, "ns=1;s=CertificateExpird is not an alarm"),
+        (rules("nsu=urn:line;s=1/A", ""), 0, "applied: alarms.group"),
+        (rules(own, ""), 0, "applied: alarms.group"),
+    ] {
+        site.configure(&text);
+        let (found, told) = installation::run(&["config", "apply", &config]);
+        assert!(found == code && told.contains(said), "{text}{found} {told}");
+    }
+    drop(server);
+}

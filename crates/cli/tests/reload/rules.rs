@@ -325,3 +325,27 @@ fn a_reload_that_fails_late_tells_what_was_applied_and_can_be_taken_back() {
         assert!(text.contains("web.bind") && listens(&before) && !listens(&after), "{text}");
     }
 }
+
+/// The group itself has not changed, and its alarm exists.
+#[test]
+fn an_alarm_that_fails_late_does_not_take_others_out_of_their_groups() {
+    let managed = "[node_management]\nenabled = true\n";
+    let rules = |settings: &str| {
+        let id = |id: u32| format!("\"nsu=urn:line;s={id}/LevelAlarm\"");
+        let alarms = format!("{}{}", alarm(1, &format!("high = 80.0\n{settings}")), alarm(2, "high = 80.0"));
+        let group = format!("members = [{}]\nsuppresses = [{}]\n", id(1), id(2));
+        format!("{managed}{alarms}[[alarms.group]]\nname = \"Trip\"\n{group}")
+    };
+    let line = Line::start(&rules(""));
+    for name in ["Added", "Added/LevelAlarm"] {
+        let id = format!("ns=1;s={name}");
+        let (code, text) = run(&["node", "add", line.server.url(), "/Objects", name, "1.5", "--id", &id]);
+        assert_eq!(code, 0, "{text}");
+    }
+    let late = "[[alarms.alarm]]\nvariable = \"ns=1;s=Added\"\nhigh = 80.0\n";
+    let (code, text) = line.apply(&format!("{}{late}", rules("non_exclusive = true")));
+    assert!(code == 2 && text.contains("exists already"), "{code} {text}");
+    line.write(1, 90.0);
+    line.until_shown(1, "HighState/Id", "true");
+    line.until_shown(2, "SuppressedState/Id", "true");
+}

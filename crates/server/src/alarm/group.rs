@@ -96,6 +96,17 @@ impl Group {
         }
         GroupChange::None
     }
+
+    /// Removes a member, whose number may be that of another one later. If it was first, an active member replaces it.
+    /// Returns that one.
+    pub fn forget(&mut self, member: Member) -> Option<Member> {
+        self.active.remove(&member);
+        if self.first != Some(member) {
+            return None;
+        }
+        self.first = self.active.first().copied();
+        self.first
+    }
 }
 
 #[cfg(test)]

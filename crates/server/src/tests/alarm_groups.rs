@@ -271,11 +271,16 @@ fn a_removed_group_no_longer_suppresses() {
     let told: Vec<_> = events(&mut client, &mut server).into_iter().map(|event| event[1].clone()).collect();
     assert_eq!(told, [false.into(), false.into()]);
     // Its Variable means nothing any more, also to the group that gets its place.
-    server.space.add_alarm_group(&group(GroupKind::Suppression, &[1]), server.now.utc).unwrap();
+    let next = GroupSpec { suppresses: vec![alarm(3)], ..group(GroupKind::Suppression, &[1]) };
+    server.space.add_alarm_group(&next, server.now.utc).unwrap();
     server.space.variable(&NodeId::numeric(1, 500)).unwrap().set_at(true, server.now.utc);
+    set(&mut server, 2, 85.0);
+    set(&mut server, 3, 85.0);
+    assert!(!state(&server, 2).suppressed && !state(&server, 3).suppressed);
+    // Neither does what it suppressed belong to that one.
     set(&mut server, 1, 85.0);
-    set(&mut server, 1, 20.0);
-    assert!(!state(&server, 2).suppressed);
+    set(&mut server, 2, 86.0);
+    assert!(!state(&server, 2).suppressed && state(&server, 3).suppressed);
 }
 
 #[test]
@@ -293,6 +298,79 @@ fn alarms_that_are_added_again_have_left_their_groups() {
         assert!(!server.space.has_alarm_group(&spec));
         server.space.remove_alarm_group(&GROUP, server.now.utc);
     }
+}
+
+/// As by a reload. The alarms have new values, which may be evaluated before the Variable.
+#[test]
+fn a_group_that_replaces_another_one_suppresses_at_once() {
+    let mut server = plant(9, |_| {});
+    let switch = NodeId::numeric(1, 500);
+    add(&server, variable(500, BuiltInType::Boolean, true));
+    let mut spec = group(GroupKind::Suppression, &[]);
+    spec.members = vec![switch];
+    spec.suppresses = (1..=9).map(alarm).collect();
+    server.space.add_alarm_group(&spec, server.now.utc).unwrap();
+    let write = |server: &Server, value: f64| {
+        for number in 1..=9 {
+            server.space.variable(&NodeId::numeric(1, number)).unwrap().set_at(value, server.now.utc);
+        }
+        server.space.poll_alarms(server.now.utc);
+    };
+    write(&server, 85.0);
+    let mut client = watching_fields(&mut server, &["SourceName", "SuppressedState/Id"]);
+    assert_eq!(events(&mut client, &mut server), [] as [Vec<Variant>; 0], "only a keep-alive message");
+    for value in [86.0, 87.0] {
+        assert!(server.space.remove_alarm_group(&GROUP, server.now.utc));
+        server.space.add_alarm_group(&spec, server.now.utc).unwrap();
+        write(&server, value);
+    }
+    assert!((1..=9).all(|number| state(&server, number).suppressed));
+    assert_eq!(
+        events(&mut client, &mut server),
+        [] as [Vec<Variant>; 0],
+        "they were suppressed all the time"
+    );
+}
+
+/// As by a tag with a changed description.
+#[test]
+fn a_variable_that_is_added_again_is_no_longer_shown_as_a_member() {
+    let mut server = plant(2, |_| {});
+    let switch = NodeId::numeric(1, 500);
+    add(&server, variable(500, BuiltInType::Boolean, true));
+    let mut spec = group(GroupKind::Suppression, &[1]);
+    spec.members.push(switch.clone());
+    spec.suppresses = vec![alarm(2)];
+    server.space.add_alarm_group(&spec, server.now.utc).unwrap();
+    assert!(server.space.has_alarm_group(&spec));
+    server.space.delete_node(&switch).unwrap();
+    add(&server, variable(500, BuiltInType::Boolean, true));
+    later(&mut server, Duration::from_millis(100));
+    assert!(state(&server, 2).suppressed);
+    assert!(!server.space.has_alarm_group(&spec));
+    assert!(server.space.remove_alarm_group(&GROUP, server.now.utc));
+    server.space.add_alarm_group(&spec, server.now.utc).unwrap();
+    assert!(server.space.has_alarm_group(&spec));
+    let shown = targets(&mut server, &GROUP, r::ALARM_SUPPRESSION_GROUP_MEMBER);
+    assert_eq!(shown.len(), 2, "{shown:?}");
+}
+
+#[test]
+fn a_removed_alarm_is_no_longer_the_first_of_its_group() {
+    let mut server = plant(2, |_| {});
+    server.space.add_alarm_group(&group(GroupKind::FirstInGroup, &[1, 2]), server.now.utc).unwrap();
+    set(&mut server, 1, 85.0);
+    set(&mut server, 2, 85.0);
+    assert_eq!(
+        (state(&server, 1).first_in_group, state(&server, 2).first_in_group),
+        (Some(true), Some(false))
+    );
+    server.space.remove_condition(&alarm(1), server.now.utc);
+    assert_eq!(state(&server, 2).first_in_group, Some(true));
+    // The next alarm gets the number of the removed one.
+    server.space.add_condition(level(1), server.now.utc).unwrap();
+    set(&mut server, 2, 20.0);
+    assert_eq!((state(&server, 1).first_in_group, state(&server, 2).first_in_group), (None, Some(false)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::alarm::group::{Group, GroupKind, GroupSpec, Member};
 use crate::space::build::Under;
 use crate::space::instance::child_id;
 use crate::space::store::SlotHandle;
-use crate::space::{AddressSpace, NodeError, NodeSpec, VariableHandle};
+use crate::space::{AddressSpace, NodeError, NodeIx, NodeSpec, VariableHandle};
 use std::sync::Arc;
 use taktwerk_schema::ids::{data_type_ids, object_type_ids, reference_type_ids, variable_type_ids};
 use taktwerk_types::{BuiltInType, LocalizedText, NodeId, QualifiedName, UtcTime, Variant};
@@ -86,7 +86,7 @@ impl AddressSpace {
         })?;
         let shard = self.slots().alarms();
         let mut inner = alarms.lock();
-        let Inner { watchers, conditions, dirty, by_id, .. } = &mut *inner;
+        let Inner { watchers, conditions, by_id, .. } = &mut *inner;
         let watchers = watchers.get_or_insert_default();
         let number = watchers.add_group(Grouped {
             id: spec.id.clone(),
@@ -104,7 +104,6 @@ impl AddressSpace {
         for (at, (_, slot)) in (0u32..).zip(&members.variables) {
             slot.set_watched(shard, true);
             watchers.by_slot.entry(slot.index()).or_default().push((number, at));
-            dirty.push(slot.index());
         }
         for (alarm, variable) in flags {
             let condition = by_id.get(&alarm).and_then(|number| conditions.get_mut(*number as usize));
@@ -137,20 +136,29 @@ impl AddressSpace {
                 condition.flag_first(true, now);
             }
         }
+        // Before any alarm is evaluated: if the group replaces another one, its alarms are still suppressed.
+        members.variables.iter().for_each(|(_, slot)| inner.look_at_member(slot.index()));
         Ok(())
     }
 
-    /// Whether a group with all these alarms exists. A condition that was removed and added again belongs to no group.
+    /// Whether a group with all these alarms and Variables exists. A condition that was removed and added again belongs to no
+    /// group, and such a Variable is not shown as a member.
     #[must_use]
     pub fn has_alarm_group(&self, spec: &GroupSpec) -> bool {
         let Some(alarms) = self.alarms() else { return false };
+        let is_shown = |variable: &NodeId| {
+            let nodes = self.read();
+            let ends = [&spec.id, variable].map(|id| nodes.resolve(id.as_ref()));
+            let kind = NodeIx::ns0(reference_type_ids::ALARM_SUPPRESSION_GROUP_MEMBER);
+            matches!(ends, [Some(group), Some(variable)] if nodes.has_reference(group, kind, variable))
+        };
         let inner = alarms.lock();
         let Some(watchers) = &inner.watchers else { return false };
         let Some(number) = watchers.group_number(&spec.id) else { return false };
         let Some(group) = watchers.groups.get(number as usize) else { return false };
         let is_tied = |id: &NodeId, of: fn(&Ties) -> &Vec<u32>| match inner.number_of(id) {
             Some(alarm) => watchers.ties.get(&alarm).is_some_and(|ties| of(ties).contains(&number)),
-            None => group.variables.iter().any(|(variable, _)| variable == id),
+            None => group.variables.iter().any(|(variable, _)| variable == id) && is_shown(id),
         };
         spec.members.iter().all(|id| is_tied(id, |ties| &ties.member_of))
             && spec.suppresses.iter().all(|id| is_tied(id, |ties| &ties.suppressed_by))

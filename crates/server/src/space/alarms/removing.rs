@@ -4,6 +4,7 @@
 use super::condition::FIRST_IN_GROUP_FLAG;
 use super::registry::Inner;
 use crate::alarm::GroupKind;
+use crate::alarm::group::Member;
 use crate::space::AddressSpace;
 use crate::space::store::SlotHandle;
 use taktwerk_types::{NodeId, QualifiedName, UtcTime};
@@ -20,7 +21,7 @@ impl AddressSpace {
         let Some(condition) = known else { return false };
         let notes = condition.machine.end(now);
         inner.tell(self, number, notes, now);
-        let is_shown = inner.unregister(self, number);
+        let is_shown = inner.unregister(self, number, now);
         alarms.count(true);
         drop(inner);
         // Without the lock of the conditions, because it locks the nodes.
@@ -81,8 +82,8 @@ impl Inner {
     }
 
     /// Removes all links to a condition and frees its slot. Returns whether it has nodes of its own.
-    fn unregister(&mut self, space: &AddressSpace, number: u32) -> bool {
-        self.forget_ties(number);
+    fn unregister(&mut self, space: &AddressSpace, number: u32, now: UtcTime) -> bool {
+        self.forget_ties(number, now);
         let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
         condition.is_removed = true;
         condition.last = None;
@@ -130,9 +131,18 @@ impl Inner {
     }
 
     /// Removes a condition from groups and metrics.
-    fn forget_ties(&mut self, number: u32) {
-        let Some(watchers) = &mut self.watchers else { return };
-        watchers.ties.remove(&number);
+    fn forget_ties(&mut self, number: u32, now: UtcTime) {
+        let Self { watchers: Some(watchers), conditions, .. } = self else { return };
+        let ties = watchers.ties.remove(&number).unwrap_or_default();
+        for group in ties.member_of {
+            let Some(group) = watchers.groups.get_mut(group as usize) else { continue };
+            if let Some(Member::Alarm(next)) = group.machine.forget(Member::Alarm(number))
+                && group.kind == GroupKind::FirstInGroup
+                && let Some(condition) = conditions.get_mut(next as usize)
+            {
+                condition.flag_first(true, now);
+            }
+        }
         watchers.groups.iter_mut().for_each(|group| group.suppresses.retain(|known| *known != number));
     }
 }

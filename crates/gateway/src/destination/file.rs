@@ -19,11 +19,12 @@ use crate::value::to_json;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use taktwerk_files::FileLock;
 
@@ -59,17 +60,27 @@ struct FileSettings {
     format: Format,
     bytes_max: u64,
     sync: bool,
-    /// A write past its deadline continues in the background. The next write waits for it, and then knows its records.
-    writing: Mutex<Writing>,
+    /// The queue of the last batch.
+    queue: Mutex<Option<(String, Arc<Mutex<Writing>>)>>,
 }
 
+/// Writes of a queue. A write past its deadline continues in the background, also after the settings of its destination have
+/// changed. The next write waits for it, and then knows its records.
 #[derive(Debug, Default)]
 struct Writing {
-    /// The queue, and the number of its last record in the files, if it has any.
-    last: Option<(String, Option<u64>)>,
+    /// The number of the queue's last record in the files, if it has any; `None` if it is unknown.
+    last: Option<Option<u64>>,
+    /// Parked records that were written, as long as they may be sent again. Their numbers are not in the order of the writes.
+    parked: BTreeSet<u64>,
     /// Whether the log says that the file system has no locks.
     is_warned: bool,
 }
+
+/// The folder, format and queue of each [`Writing`].
+type Writers = BTreeMap<(PathBuf, &'static str, String), Weak<Mutex<Writing>>>;
+
+/// Those of all destinations in this process.
+static WRITERS: Mutex<Writers> = Mutex::new(Writers::new());
 
 impl Files {
     /// Takes the settings of a destination.
@@ -84,7 +95,7 @@ impl Files {
             format: fields.word("format", &formats)?.unwrap_or(Format::JsonLines),
             bytes_max: fields.integer("file_mb_max", 1, 1 << 20)?.unwrap_or(256) << 20,
             sync: settings.limits.sync,
-            writing: Mutex::default(),
+            queue: Mutex::default(),
         };
         Ok(Self { settings: Arc::new(settings) })
     }
@@ -112,8 +123,8 @@ impl FileSettings {
                 let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
                 let mut file = opened.map_err(failed)?;
                 let len = file.metadata().map_err(failed)?.len();
+                let len = repair(&mut file, len).map_err(failed)?;
                 if len < self.bytes_max {
-                    let len = repair(&mut file, len).map_err(failed)?;
                     return Ok((file, len));
                 }
             }
@@ -149,20 +160,35 @@ impl FileSettings {
         Ok(())
     }
 
+    /// The writes of a queue in this folder, also those that other settings have begun.
+    fn writing(&self, queue: &str) -> Arc<Mutex<Writing>> {
+        let mut own = lock(&self.queue);
+        if let Some((_, writing)) = own.as_ref().filter(|(known, _)| known == queue) {
+            return Arc::clone(writing);
+        }
+        let mut all = lock(&WRITERS);
+        all.retain(|_, writing| writing.strong_count() > 0);
+        let place = all.entry((self.folder.clone(), self.format.extension(), queue.to_owned())).or_default();
+        let writing = place.upgrade().unwrap_or_default();
+        *place = Arc::downgrade(&writing);
+        *own = Some((queue.to_owned(), Arc::clone(&writing)));
+        writing
+    }
+
     fn write(&self, batch: &Batch) -> io::Result<()> {
-        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let writing = self.writing(&batch.queue);
+        let mut writing = lock(&writing);
         std::fs::create_dir_all(&self.folder)?;
-        // Others may write meanwhile: only this queue's writer writes its lines.
-        let known = writing.last.take().filter(|(queue, _)| *queue == batch.queue);
-        let written = match known {
-            Some((_, number)) => number,
+        // Others may write meanwhile: all that write lines of this queue have its lock.
+        let written = match writing.last {
+            Some(number) => number,
             None => search::last_number(&self.folder, self.format, batch)?,
         };
-        writing.last = Some((batch.queue.clone(), written));
+        writing.last = Some(written);
         // Another writer would cut lines that this one is writing. Not longer than for a batch: if a lease passes to another gateway,
         // that one writes here. Declared before the files, so that they are closed before it is released.
-        let lock = self.turn()?;
-        if let (Some(warning), false) = (lock.warning(&self.folder), writing.is_warned) {
+        let turn = self.turn()?;
+        if let (Some(warning), false) = (turn.warning(&self.folder), writing.is_warned) {
             tracing::warn!("{warning}");
             writing.is_warned = true;
         }
@@ -173,17 +199,28 @@ impl FileSettings {
         if len == 0 && self.format == Format::Csv {
             out.extend_from_slice(CSV_HEAD.as_bytes());
         }
-        for record in batch.records.iter().filter(|record| written.is_none_or(|last| record.number > last)) {
+        let is_new = |number: u64| match batch.is_parked {
+            true => !writing.parked.contains(&number),
+            false => written.is_none_or(|last| number > last),
+        };
+        for record in batch.records.iter().filter(|record| is_new(record.number)) {
             self.line(batch, record, &mut out).map_err(io::Error::other)?;
         }
         let done = file.write_all(&out).and_then(|()| if self.sync { file.sync_data() } else { Ok(()) });
         match done {
+            Ok(()) if batch.is_parked => {
+                let numbers = batch.records.iter().map(|record| record.number);
+                // What has not come again was confirmed.
+                if numbers.clone().all(is_new) {
+                    writing.parked.clear();
+                }
+                writing.parked.extend(numbers);
+            }
             Ok(()) => {
-                let last = batch.records.last().map(|record| record.number).max(written);
-                writing.last = Some((batch.queue.clone(), last));
+                writing.last = Some(batch.records.last().map(|record| record.number).max(written));
             }
             // Without locks, others may have written behind it. Then the next write searches how much of it there is.
-            Err(_) if lock.warning(&self.folder).is_some() || file.set_len(len).is_err() => {
+            Err(_) if turn.warning(&self.folder).is_some() || file.set_len(len).is_err() => {
                 writing.last = None
             }
             Err(_) => {}
@@ -205,6 +242,10 @@ impl FileSettings {
             }
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A text in a CSV file. A text with line breaks becomes a JSON string, which has none. A text that begins with a quotation mark

@@ -433,6 +433,7 @@ mod tests {
             records: (1..=count).map(record).collect(),
             is_last: true,
             next: count + 1,
+            is_parked: false,
         }
     }
 

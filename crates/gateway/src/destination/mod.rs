@@ -56,6 +56,8 @@ pub struct Batch {
     pub is_last: bool,
     /// The number of the next new record of the queue. All records that were ever sent have smaller ones.
     pub next: u64,
+    /// Whether the records were parked. Then later records of other tags may have been sent before.
+    pub is_parked: bool,
 }
 
 impl Batch {

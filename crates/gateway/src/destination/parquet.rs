@@ -217,8 +217,13 @@ mod tests {
             received: time,
         };
         let records: Vec<Record> = values.iter().enumerate().map(record).collect();
-        let mut batch =
-            Batch { queue: "0a".to_owned(), records: records[..2].to_vec(), is_last: true, next: 100 };
+        let mut batch = Batch {
+            queue: "0a".to_owned(),
+            records: records[..2].to_vec(),
+            is_last: true,
+            next: 100,
+            is_parked: false,
+        };
         place.write(&batch).unwrap();
         batch.records = records;
         place.write(&batch).unwrap();

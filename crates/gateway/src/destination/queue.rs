@@ -389,6 +389,7 @@ impl Queue {
             records,
             is_last,
             next: guard.next,
+            is_parked: false,
         });
         Ok((batch, lost))
     }
@@ -440,9 +441,8 @@ impl Queue {
         if store.parked.records() == 0 {
             return (batch, Vec::new());
         }
-        let Batch { queue, records, is_last, next } = batch;
-        let (held, records) = records.into_iter().partition(|record| store.parked.has(&record.tag));
-        (Batch { queue, records, is_last, next }, held)
+        let (held, records) = batch.records.into_iter().partition(|record| store.parked.has(&record.tag));
+        (Batch { records, ..batch }, held)
     }
 
     /// Whether any records are parked.
@@ -476,9 +476,13 @@ impl Queue {
                 damaged.iter().try_for_each(|number| all.remove(transaction, *number).map(drop))
             })?;
         }
-        let next = store.next;
-        let batch =
-            (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records, is_last: false, next });
+        let batch = (!records.is_empty()).then(|| Batch {
+            queue: self.id.clone(),
+            records,
+            is_last: false,
+            next: store.next,
+            is_parked: true,
+        });
         Ok((batch, lost))
     }
 

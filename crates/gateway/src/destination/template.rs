@@ -132,7 +132,8 @@ mod tests {
             time,
             received: time,
         };
-        let batch = Batch { queue: "q".to_owned(), records: Vec::new(), is_last: true, next: 1 };
+        let batch =
+            Batch { queue: "q".to_owned(), records: Vec::new(), is_last: true, next: 1, is_parked: false };
         let fill = |text: &str| Template::parse(text).fill(&batch, &record, json_text);
         assert_eq!(fill(r#"{"v":{value},"t":"{tag}"}"#), r#"{"v":"a\"b","t":"Line \"1\"/T"}"#);
         assert_eq!(fill("{path}|{name}|{status}|{key}|{x}"), r#"Line \"1\"|T|Good|q-7|{x}"#);

@@ -9,6 +9,8 @@ use std::path::Path;
 pub(super) const BLOCK: u64 = 1 << 20;
 /// Bytes of the newest files that are searched, after a start and a failed write that cannot be undone.
 const SEARCHED_MAX: u64 = 1 << 30;
+/// Longest line that is looked at. No record is longer.
+const LINE_LEN_MAX: usize = 64 << 20;
 
 /// The number of the last record of the batch's queue. Looks into the most recently written files first.
 pub(super) fn last_number(folder: &Path, format: Format, batch: &Batch) -> io::Result<Option<u64>> {
@@ -58,22 +60,28 @@ pub(super) fn read_block(file: &mut File, start: u64, end: u64) -> io::Result<Ve
 
 /// The number of the last record of a queue in a file. Reads from the end, at most `left` bytes.
 fn in_file(file: &mut File, len: u64, wanted: &Wanted, left: &mut u64) -> io::Result<Option<u64>> {
-    let (mut end, mut rest) = (len, Vec::new());
+    // The rest of a line that may have begun before, the last part first.
+    let (mut end, mut rest, mut rest_len) = (len, Vec::new(), 0);
     while end > 0 && *left > 0 {
         let start = end.saturating_sub(BLOCK);
         let mut block = read_block(file, start, end)?;
-        block.append(&mut rest);
-        // The first line may have begun before.
         let whole = match block.iter().position(|byte| *byte == b'\n') {
-            _ if start == 0 => 0,
-            Some(at) => at + 1,
-            None => block.len(),
+            _ if start == 0 => Some(0),
+            found => found.map(|at| at + 1),
         };
-        let (first, lines) = block.split_at(whole);
-        if let Some(number) = wanted.last_in(&String::from_utf8_lossy(lines)) {
-            return Ok(Some(number));
+        if let Some(at) = whole {
+            let mut lines = block.split_off(at);
+            rest.drain(..).rev().for_each(|part: Vec<u8>| lines.extend(part));
+            rest_len = 0;
+            if let Some(number) = wanted.last_in(&String::from_utf8_lossy(&lines)) {
+                return Ok(Some(number));
+            }
         }
-        rest.extend_from_slice(first);
+        rest_len += block.len();
+        rest.push(block);
+        if rest_len > LINE_LEN_MAX {
+            (rest, rest_len) = (Vec::new(), 0);
+        }
         *left = left.saturating_sub(end - start);
         end = start;
     }
@@ -111,5 +119,42 @@ impl Wanted {
         // Earlier programs wrote texts with line breaks, so a line of such a text may look like a record. It must not hide
         // records to come.
         (number < self.next).then_some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::time::{Duration, Instant};
+
+    /// As of a crash of the file system, or written by another program.
+    #[test]
+    fn a_file_without_line_breaks_is_read_once() {
+        let mut file = tempfile::tempfile().unwrap();
+        let lines = |numbers: core::ops::Range<u64>| -> String {
+            numbers.map(|number| format!("00ff-{number},a\n")).collect()
+        };
+        file.write_all(lines(1..4).as_bytes()).unwrap();
+        let hole = 256 << 20;
+        file.set_len(hole).unwrap();
+        let wanted = Wanted { format: Format::Csv, mark: "00ff-".to_owned(), next: 100 };
+        let begun = Instant::now();
+        let mut left = SEARCHED_MAX;
+        assert_eq!(in_file(&mut file, hole, &wanted, &mut left).unwrap(), Some(3));
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+        assert_eq!(left, SEARCHED_MAX - hole + BLOCK);
+        // A line over several blocks, and records behind it.
+        let long = 3 * BLOCK + 10;
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file.set_len(0).unwrap();
+        let text = format!("{}00ff-4,{}\n{}", lines(1..4), "x".repeat(long as usize), lines(5..6));
+        file.write_all(text.as_bytes()).unwrap();
+        let before = |next| Wanted { format: Format::Csv, mark: "00ff-".to_owned(), next };
+        for (next, found) in [(6, 5), (5, 4), (4, 3)] {
+            let mut left = SEARCHED_MAX;
+            let number = in_file(&mut file, text.len() as u64, &before(next), &mut left).unwrap();
+            assert_eq!(number, Some(found));
+        }
     }
 }

@@ -13,20 +13,27 @@ fn batch(numbers: core::ops::Range<u64>) -> Batch {
         received: time,
     };
     let records = numbers.map(record).collect();
-    Batch { queue: "00ff".to_owned(), records, is_last: true, next: u64::MAX }
+    Batch { queue: "00ff".to_owned(), records, is_last: true, next: u64::MAX, is_parked: false }
 }
 
 fn lines(settings: &FileSettings) -> String {
     std::fs::read_to_string(settings.file("2026-01-02", 0)).unwrap()
 }
 
+/// A writer of a process that has just started.
 fn writer(folder: &Path, format: Format) -> FileSettings {
+    lock(&WRITERS).retain(|(known, ..), _| known != folder);
+    changed(folder, format)
+}
+
+/// A writer beside those of this process.
+fn changed(folder: &Path, format: Format) -> FileSettings {
     FileSettings {
         folder: folder.to_owned(),
         format,
         bytes_max: 1 << 20,
         sync: false,
-        writing: Mutex::default(),
+        queue: Mutex::default(),
     }
 }
 
@@ -145,6 +152,52 @@ fn a_search_needs_no_turn_and_happens_once() {
     settings.write(&batch(3..5)).unwrap();
     let all = lines(&settings);
     assert!([3, 4].iter().all(|number| all.matches(&format!("\"00ff-{number}\"")).count() == 1), "{all}");
+}
+
+/// A write that takes long goes on after the settings of its destination have changed.
+#[test]
+fn writers_of_a_queue_know_what_the_others_write() {
+    for format in [Format::JsonLines, Format::Csv] {
+        let folder = tempfile::tempdir().unwrap();
+        writer(folder.path(), format).write(&batch(1..3)).unwrap();
+        let (old, new) = (changed(folder.path(), format), changed(folder.path(), format));
+        let other = FileLock::of_folder(folder.path(), &format!("{}.lock", format.extension())).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| old.write(&batch(2..5)).unwrap());
+            std::thread::sleep(Duration::from_millis(100));
+            scope.spawn(|| new.write(&batch(2..6)).unwrap());
+            std::thread::sleep(Duration::from_millis(100));
+            drop(other);
+        });
+        let keys: Vec<String> = read(&new).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, (1..6).map(|number| format!("00ff-{number}")).collect::<Vec<_>>());
+    }
+}
+
+/// A destination of another type has parked them. Their numbers do not rise from batch to batch.
+#[test]
+fn parked_records_are_written_whatever_their_numbers_are() {
+    for format in [Format::JsonLines, Format::Csv] {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = writer(folder.path(), format);
+        let parked = |numbers| Batch { is_parked: true, ..batch(numbers) };
+        settings.write(&parked(5..7)).unwrap();
+        settings.write(&batch(20..22)).unwrap();
+        settings.write(&parked(7..10)).unwrap();
+        // The answer came too late. The next batch is smaller.
+        settings.write(&parked(7..8)).unwrap();
+        settings.write(&parked(8..11)).unwrap();
+        settings.write(&batch(21..24)).unwrap();
+        settings.write(&parked(1..5)).unwrap();
+        // After a restart.
+        writer(folder.path(), format).write(&parked(11..13)).unwrap();
+        let mut keys: Vec<String> = read(&settings).into_iter().map(|(key, _)| key).collect();
+        keys.sort();
+        let mut expected: Vec<String> =
+            (1..13).chain(20..24).map(|number| format!("00ff-{number}")).collect();
+        expected.sort();
+        assert_eq!(keys, expected, "{format:?}");
+    }
 }
 
 /// A device that is always full instead of a full disk: it cannot be truncated, so the lines are searched again.
@@ -287,6 +340,17 @@ fn a_write_that_ends_anywhere_is_completed() {
             writer(folder.path(), format).write(&batch).unwrap();
             assert_eq!(lines(&settings), all, "{format:?} {len}");
         }
+        // Also if the file is full, so that the rest is in the next one.
+        let next = settings.file("2026-01-02", 1);
+        for len in 0..=all.len() {
+            std::fs::write(&path, &all.as_bytes()[..len]).unwrap();
+            let _ = std::fs::remove_file(&next);
+            let settings = FileSettings { bytes_max: 10, ..writer(folder.path(), format) };
+            settings.write(&batch).unwrap();
+            let rest = std::fs::read_to_string(&next).unwrap_or_default();
+            let rest = rest.strip_prefix(CSV_HEAD).unwrap_or(&rest);
+            assert_eq!(lines(&settings) + rest, all, "{format:?} {len}");
+        }
     }
 }
 
@@ -368,7 +432,7 @@ fn errors_behind_a_link_are_reported() {
         assert_eq!(error.to_string(), format!("cannot read {name}: not a directory"));
         // A writer that knows its last record does not search.
         let settings = of();
-        settings.writing.lock().unwrap().last = Some(("00ff".to_owned(), None));
+        lock(&settings.writing("00ff")).last = Some(None);
         assert_eq!(settings.write(&batch(1..2)).is_err(), is_of_the_day);
     }
 }

@@ -309,6 +309,7 @@ mod tests {
             records: values.iter().enumerate().map(record).collect(),
             is_last: true,
             next: 100,
+            is_parked: false,
         }
     }
 

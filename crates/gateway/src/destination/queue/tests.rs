@@ -242,6 +242,7 @@ fn parked_records_hold_back_later_records_of_their_tags() {
     let c = |number| ("C".to_owned(), number);
     assert_eq!(parked(&queue, 4), [a(1), a(2), c(5)]);
     let first = queue.front_parked(1).unwrap().0.unwrap();
+    assert!(first.is_parked);
     assert_eq!(first.records[0].number, 1);
     queue.confirm_parked(&first, &HashSet::from([1])).unwrap();
     assert_eq!(parked(&queue, 1), [c(5)]);

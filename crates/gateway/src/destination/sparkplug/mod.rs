@@ -196,8 +196,13 @@ mod tests {
                 time,
                 received: time,
             };
-            let batch =
-                Batch { queue: "q".to_owned(), records: tags.map(record).into(), is_last: true, next: 100 };
+            let batch = Batch {
+                queue: "q".to_owned(),
+                records: tags.map(record).into(),
+                is_last: true,
+                next: 100,
+                is_parked: false,
+            };
             let told = sink.node.edge.lock().unwrap().tell(&batch, time);
             let birth = Payload::decode(&*told.messages[1].payload).unwrap();
             let aliases: Vec<u64> = birth.metrics.iter().filter_map(|metric| metric.alias).collect();

@@ -26,6 +26,7 @@ fn batch(records: &[(&str, Variant, u64)], is_last: bool) -> Batch {
         records: records.iter().enumerate().map(record).collect(),
         is_last,
         next: 100,
+        is_parked: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::input::Input;
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use taktwerk_gateway::adapter::calculation::Formula;
@@ -18,7 +19,7 @@ use taktwerk_gateway::destination::block::{self, Builder, Record};
 use taktwerk_gateway::destination::pattern::Pattern;
 use taktwerk_gateway::destination::template::{Template, json_text};
 use taktwerk_gateway::extract::{Extractor, Format as TextFormat};
-use taktwerk_gateway::fields::Fields;
+use taktwerk_gateway::fields::{Fields, Head};
 use taktwerk_gateway::import::{self, Wishes};
 use taktwerk_gateway::json_path::JsonPath;
 use taktwerk_gateway::lines::Lines;
@@ -49,7 +50,7 @@ pub fn queue(data: &[u8]) {
         && (one.status, one.time, one.received) == (other.status, other.time, other.received)));
     let template =
         Template::parse(r#"{"t":"{tag}","p":"{path}","v":{value},"s":"{status}","k":"{key}","at":"{time}"}"#);
-    let batch = Batch { queue: "q".to_owned(), records, is_last: true, next: u64::MAX };
+    let batch = Batch { queue: "q".to_owned(), records, is_last: true, is_parked: false, next: u64::MAX };
     for record in &batch.records {
         let text = template.fill(&batch, record, json_text);
         let json: Json = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -125,7 +126,8 @@ pub fn text(data: &[u8]) {
     let cells = [("source", "s".to_owned()), ("name", "T".to_owned()), ("type", kind.0.to_owned())];
     let own = [(key, text(&mut input)), ("time", text(&mut input))];
     let cells = cells.into_iter().chain(own).map(|(key, cell)| (key.to_owned(), cell));
-    let mut fields = Fields::of_cells(Path::new("t.csv"), 1, cells);
+    let head = Arc::new(Head { line: 1, columns: BTreeSet::new() });
+    let mut fields = Fields::of_cells(Path::new("t.csv"), (&head, 2), cells);
     let tag = Tag::take(&mut fields).expect("these settings are right");
     let mut extractor = Extractor::new(format);
     extractor.set_columns(vec!["a".to_owned(), "b".to_owned()]);

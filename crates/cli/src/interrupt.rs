@@ -5,7 +5,9 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Whether the command was interrupted.
 #[derive(Debug, Clone)]
@@ -33,6 +35,20 @@ pub(crate) fn survive_file_size_limits() -> Result<(), Failure> {
     }
 }
 
+/// How long last words may take. What they ask for may hang: that is when users send a second signal.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
+
+/// The result of a function that is not waited for beyond this time.
+fn within(most: Duration, words: impl FnOnce() -> Option<String> + Send + 'static) -> Option<String> {
+    let (said, is_said) = channel();
+    let ask = move || {
+        // This fails if the time is over. The process is about to end then.
+        let _ = said.send(words());
+    };
+    std::thread::Builder::new().name("last-words".to_owned()).spawn(ask).ok()?;
+    is_said.recv_timeout(most).ok()?
+}
+
 impl Interrupt {
     /// Installs handlers for the signals.
     pub(crate) fn catch() -> Result<Self, Failure> {
@@ -57,8 +73,8 @@ impl Interrupt {
         let words = Arc::clone(&last_words);
         let end = move || {
             if signals.forever().nth(1).is_some() {
-                let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(text) = words.0.as_ref().and_then(|words| words()) {
+                let ask = move || words.lock().unwrap_or_else(PoisonError::into_inner).0.as_ref()?();
+                if let Some(text) = within(LAST_WORDS_MAX, ask) {
                     tell!("error: {text}");
                 }
                 low_level::exit(130);
@@ -87,5 +103,23 @@ impl Interrupt {
     /// Whether a signal was received.
     pub(crate) fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words_are_not_waited_for_without_end() {
+        let wait = Duration::from_millis(50);
+        assert_eq!(within(Duration::from_secs(60), || Some("lost".to_owned())).as_deref(), Some("lost"));
+        let (release, is_released) = channel::<()>();
+        let hangs = move || {
+            let _ = is_released.recv();
+            Some("late".to_owned())
+        };
+        assert_eq!(within(wait, hangs), None);
+        drop(release);
     }
 }

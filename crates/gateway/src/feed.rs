@@ -1,8 +1,7 @@
 //! The path of readings from a source into variables: scaling, deadband, rate limit, and quality.
 //!
 //! A value that does not arrive in time keeps its last value with Uncertain_LastUsableValue. After the configured time it becomes
-//! Bad_NoCommunication (Part 8 §6.3). The server timestamp then says when this was detected, and so does the source timestamp
-//! unless the source sets it: its values come from another clock, and must stay in order (Part 4 §7.11.3).
+//! Bad_NoCommunication (Part 8 §6.3). Both timestamps then say when this was detected.
 //!
 //! - `reading`: a reading of a tag; `held`: a tag with its variable; `budget`: the rate limit;
 //! - `writes`: writes of clients; `watching`: connection state and missing values; `telling`: which errors are logged.
@@ -22,7 +21,7 @@ use crate::plant::{Given, OnCall, Plant, Signature};
 use crate::settings::SourceSettings;
 use crate::statistics::{Count, Statistics};
 use crate::tag::{Access, Tag};
-use crate::value::{Kind, source_time};
+use crate::value::Kind;
 use budget::{Budget, Outcome};
 use held::{Held, Quality};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -253,9 +252,7 @@ impl Feed {
             self.0.plant.release_one(&name);
             return Err(NodeError::Unknown(NodeId::string(0, &*name)).into());
         }
-        let kept = variable.as_ref().filter(|_| quality == Quality::Fresh).map(VariableHandle::get);
         let mut held = Held {
-            source_time: kept.as_ref().and_then(source_time),
             name,
             taps: Vec::new(),
             last_tapped: None,

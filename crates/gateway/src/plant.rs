@@ -5,7 +5,7 @@ use crate::catalogue::Catalogue;
 use crate::roles::TagRoles;
 use crate::tag::{Access, Model, Tag};
 use crate::tag_alarm::TagAlarm;
-use crate::value::{Kind, following, source_time};
+use crate::value::Kind;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::any::Any;
@@ -695,10 +695,9 @@ impl Plant {
             if &*entry.source == source && entry.released.is_some() {
                 let What::Variable { handle, .. } = &entry.what else { continue };
                 let last = handle.get();
-                let time = source_time(&last).map_or(now, following);
                 if let (Some(value), false) = (last.value, last.status.unwrap_or_default().is_bad()) {
                     let status = StatusCode::UNCERTAIN_LAST_USABLE_VALUE;
-                    handle.set_with(value, status, time, now);
+                    handle.set_with(value, status, now, now);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Types of tags, and conversion of values from numbers, texts and JSON.
 
 use serde_json::Value as Json;
-use taktwerk_types::{BuiltInType, ByteString, DataValue, UtcTime, Variant};
+use taktwerk_types::{BuiltInType, ByteString, UtcTime, Variant};
 
 /// The type of a tag's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,18 +272,6 @@ pub fn map_numbers(value: &Variant, to: BuiltInType, map: impl Fn(f64) -> f64) -
             Some(array(to, numbers.collect::<Option<Vec<_>>>()?))
         }
     }
-}
-
-/// The source timestamp of a value, unless this server has set it.
-pub(crate) fn source_time(value: &DataValue) -> Option<UtcTime> {
-    let time = value.source_timestamp.filter(|time| !time.is_null())?;
-    (Some(time) != value.server_timestamp).then_some(time)
-}
-
-/// The source timestamp of a mark behind a value of a source that sets timestamps. Values that the source has kept, or that
-/// were on their way, may come after the mark. Their times may be before its detection, but not before the last value.
-pub(crate) fn following(time: UtcTime) -> UtcTime {
-    UtcTime::from_ticks(time.ticks().saturating_add(1))
 }
 
 #[cfg(test)]

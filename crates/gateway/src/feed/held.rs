@@ -3,7 +3,7 @@
 use super::Reading;
 use crate::destination::tap::{Tap, Tapped};
 use crate::tag::Scaling;
-use crate::value::{Kind, following};
+use crate::value::Kind;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_server::space::VariableHandle;
@@ -35,8 +35,6 @@ pub(super) struct Held {
     /// When its value becomes bad.
     pub(super) lost_after: Duration,
     pub(super) answered: Instant,
-    /// The time of its last value, if the source has set it.
-    pub(super) source_time: Option<UtcTime>,
     pub(super) quality: Quality,
     pub(super) name: Arc<str>,
     /// The destinations of its values.
@@ -63,7 +61,6 @@ impl Held {
         let Reading { value, status, time } = reading;
         self.answered = now;
         let was_fresh = core::mem::replace(&mut self.quality, Quality::Fresh) == Quality::Fresh;
-        self.source_time = time;
         let time = time.unwrap_or(utc);
         if status.is_bad() {
             self.last_number = None;
@@ -159,18 +156,17 @@ impl Held {
         self.last_tapped = Some((value, status));
     }
 
-    /// Lowers the quality because no value has arrived.
+    /// Lowers the quality because no value has arrived. The time of the mark is that of the detection: at the time of the last
+    /// value, which may be long ago, that value was good.
     pub(super) fn decline(&mut self, quality: Quality, utc: UtcTime) {
         self.quality = quality;
         self.last_number = None;
-        self.source_time = self.source_time.map(following);
-        let time = self.source_time.unwrap_or(utc);
         let last = self.variable.as_ref().map(VariableHandle::get).unwrap_or_default();
         match last.value {
             Some(value) if quality == Quality::Stale && !last.status.unwrap_or_default().is_bad() => {
-                self.set(value, StatusCode::UNCERTAIN_LAST_USABLE_VALUE, time, utc);
+                self.set(value, StatusCode::UNCERTAIN_LAST_USABLE_VALUE, utc, utc);
             }
-            _ => self.set(Variant::Empty, StatusCode::BAD_NO_COMMUNICATION, time, utc),
+            _ => self.set(Variant::Empty, StatusCode::BAD_NO_COMMUNICATION, utc, utc),
         }
     }
 }

@@ -374,6 +374,19 @@ fn a_removed_alarm_is_no_longer_the_first_of_its_group() {
 }
 
 #[test]
+fn a_removed_alarm_no_longer_suppresses() {
+    let mut server = plant(2, |_| {});
+    let spec = GroupSpec { suppresses: vec![alarm(2)], ..group(GroupKind::Suppression, &[1]) };
+    server.space.add_alarm_group(&spec, server.now.utc).unwrap();
+    set(&mut server, 1, 85.0);
+    set(&mut server, 2, 85.0);
+    assert!(state(&server, 2).suppressed);
+    server.space.remove_condition(&alarm(1), server.now.utc);
+    later(&mut server, Duration::from_millis(100));
+    assert!(!state(&server, 2).suppressed && state(&server, 2).active);
+}
+
+#[test]
 fn invalid_members_are_refused() {
     let server = plant(1, |_| {});
     add(&server, variable(500, BuiltInType::Boolean, false));

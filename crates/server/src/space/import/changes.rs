@@ -88,6 +88,19 @@ fn coming<'a>(
     links
 }
 
+/// Whether a node has this type or supertype in the address space.
+fn is_already(space: &AddressSpace, (id, relation, on): &Link<'_>) -> bool {
+    let nodes = space.read();
+    let (Some(id), Some(on)) = (nodes.resolve(id.as_ref()), nodes.resolve(on.as_ref())) else { return false };
+    match relation {
+        Relation::TypeDefinition => {
+            nodes.forward_target(id, reference_type_ids::HAS_TYPE_DEFINITION) == Some(on)
+        }
+        Relation::Supertype => nodes.supertype(id) == Some(on),
+        Relation::Member => false,
+    }
+}
+
 /// The nodes to be imported, and the fingerprints of what they are used for.
 type Attributes<'a> = BTreeMap<&'a NodeId, (&'a NodeSpec, u64)>;
 
@@ -153,6 +166,8 @@ impl Importer {
         }
         for link in before.symmetric_difference(&after) {
             match link {
+                // The node that it depends on has been replaced since this import: its reference is not known.
+                _ if after.contains(link) && is_already(space, link) => {}
                 (id, Relation::TypeDefinition | Relation::Supertype, _) => spread.change(id),
                 // Another member is not a problem.
                 (id, Relation::Member, _) if before.contains(link) => spread.touch(id),

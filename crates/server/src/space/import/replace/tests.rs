@@ -297,6 +297,34 @@ fn a_change_affects_nodes_that_cannot_be_used_as_before() {
     }
 }
 
+/// The first file is deleted and added again, and the second one still refers to its deleted nodes.
+#[test]
+fn files_whose_types_another_import_has_replaced_are_unchanged() {
+    let (space, mut importer, batch) = loaded();
+    let text = BUILT_ON_IT.replace("<Uri>urn:more</Uri>", "<Uri>urn:more</Uri><Uri>urn:pumps</Uri>").replace(
+        "</UANodeSet>",
+        "<UAObjectType NodeId=\"ns=1;i=1\" BrowseName=\"1:FastType\"><References>
+           <Reference ReferenceType=\"i=45\" IsForward=\"false\">ns=2;i=1</Reference></References></UAObjectType>
+         <UAObject NodeId=\"ns=1;i=2\" BrowseName=\"1:Fast\"><References>
+           <Reference ReferenceType=\"i=35\" IsForward=\"false\">i=85</Reference>
+           <Reference ReferenceType=\"i=40\">ns=2;i=1</Reference></References></UAObject></UANodeSet>",
+    );
+    let more = importer.import(&space, &file(&text), NOW).unwrap();
+    assert_eq!((more.node_count, more.warnings), (2, Vec::new()));
+    let told = MODEL.replace(
+        "BrowseName=\"1:PumpType\">",
+        "BrowseName=\"1:PumpType\"><Description>Moves water.</Description>",
+    );
+    replace(&space, &mut importer, batch, &told);
+    let removed = |importer: &Importer, text: &str| -> Vec<NodeId> {
+        let prepared = importer.prepare(&space, &file(text), Some(more.batch)).unwrap();
+        importer.removed(&space, &prepared).into_iter().cloned().collect()
+    };
+    assert_eq!(removed(&importer, &text), []);
+    let other = text.replace("i=40\">ns=2;i=1", "i=40\">i=61");
+    assert_eq!(removed(&importer, &other), [NodeId::numeric(3, 2)]);
+}
+
 /// Permissions stay until the server ends, also those of deleted nodes.
 #[test]
 fn permissions_are_limited_before_a_node_is_skipped() {

@@ -104,7 +104,8 @@ pub struct Exported {
     /// The file.
     pub text: String,
     /// Nodes with a NodeId that readers read as another one: their own, or one in a reference or a value. It ends with white
-    /// space, which readers remove, or has characters that XML does not allow.
+    /// space, which readers remove, or has characters that XML does not allow. The same holds for the URI of its namespace, or
+    /// of the one of their BrowseName.
     pub changed_ids: Vec<NodeId>,
     /// Nodes with a name, description or value that has U+FFFD in place of characters that XML does not allow.
     pub changed_texts: Vec<NodeId>,
@@ -139,6 +140,8 @@ struct Exporter<'a> {
     exported: BTreeSet<&'a NodeId>,
     /// The file's index for each of the server's namespaces in use.
     indexes: BTreeMap<u16, u16>,
+    /// The server's namespaces with a URI that readers change, so that they change all NodeIds in them.
+    changed_namespaces: BTreeSet<u16>,
     out: String,
     changed_ids: Vec<NodeId>,
     changed_texts: Vec<NodeId>,
@@ -147,8 +150,16 @@ struct Exporter<'a> {
 impl<'a> Exporter<'a> {
     fn new(namespaces: &'a [String], nodes: &'a [ExportNode]) -> Self {
         let exported = nodes.iter().map(|node| &node.node_id).filter(|id| id.namespace_index != 0).collect();
-        let (indexes, out, changed_ids, changed_texts) = Default::default();
-        let mut exporter = Self { namespaces, nodes, exported, indexes, out, changed_ids, changed_texts };
+        let mut exporter = Self {
+            namespaces,
+            nodes,
+            exported,
+            indexes: BTreeMap::new(),
+            changed_namespaces: BTreeSet::new(),
+            out: String::new(),
+            changed_ids: Vec::new(),
+            changed_texts: Vec::new(),
+        };
         let mut used = BTreeSet::new();
         for node in nodes.iter().filter(|node| node.node_id.namespace_index != 0) {
             used.extend([node.node_id.namespace_index, node.browse_name.namespace_index]);
@@ -163,6 +174,11 @@ impl<'a> Exporter<'a> {
             }
         }
         used.remove(&0);
+        let is_changed = |index: &u16| {
+            let uri = namespaces.get(usize::from(*index)).map_or("", String::as_str);
+            uri.trim() != uri || uri.contains(char::is_control) || escape(uri).contains(CHANGED_TEXT)
+        };
+        exporter.changed_namespaces = used.iter().copied().filter(is_changed).collect();
         let numbered = used.into_iter().zip(1..);
         exporter.indexes = core::iter::once((0, 0)).chain(numbered).collect();
         exporter
@@ -211,7 +227,11 @@ impl<'a> Exporter<'a> {
     fn id(&self, id: &NodeId) -> String {
         let mapped =
             NodeId { namespace_index: self.index(id.namespace_index), identifier: id.identifier.clone() };
-        escape_id(&mapped.to_string())
+        let mut id_text = escape_id(&mapped.to_string());
+        if self.changed_namespaces.contains(&id.namespace_index) {
+            id_text.push(CHANGED_ID);
+        }
+        id_text
     }
 
     fn name(&self, name: &QualifiedName) -> String {
@@ -313,6 +333,9 @@ impl<'a> Exporter<'a> {
             self.value(value, &mut head);
         }
         let _ = writeln!(head, "  </{element}>");
+        if self.changed_namespaces.contains(&node.browse_name.namespace_index) {
+            head.push(CHANGED_ID);
+        }
         for (mark, changed) in [(CHANGED_ID, &mut self.changed_ids), (CHANGED_TEXT, &mut self.changed_texts)]
         {
             if head.contains(mark) {
@@ -684,6 +707,28 @@ mod tests {
         let counts: Vec<usize> = set.nodes.iter().map(|node| node.references.len()).collect();
         assert_eq!(counts, [3, 1]);
         assert!(matches!(set.nodes[0].class, NodeClass::Object { event_notifier: 0 }));
+    }
+
+    /// Either a reader gets the same namespaces, or all nodes that use a changed one are named.
+    #[test]
+    fn uris_that_xml_changes_are_named() {
+        for uri in ["urn:b c", "urn:b", "urn:\u{1}", " urn:b", "urn:b\n", "urn:a\tb", "urn:\u{ffff}"] {
+            let namespaces = ["http://opcfoundation.org/UA/", "urn:a", uri].map(str::to_owned);
+            let (own, other) = (NodeId::numeric(2, 1), NodeId::numeric(1, 2));
+            let of = |id: NodeId, namespace_index: u16| {
+                let mut node = node(id, 1, "name");
+                node.browse_name.namespace_index = namespace_index;
+                node
+            };
+            let (parent, mut child, named) =
+                (of(own.clone(), 1), of(other.clone(), 1), of(NodeId::numeric(1, 3), 2));
+            child.references = vec![reference(47, true, false, own.clone())];
+            let exported = export(&namespaces, &[parent, child, named], UtcTime::NULL);
+            let set = NodeSet::parse("test.xml", &exported.text);
+            let is_same = set.is_ok_and(|set| set.namespace_uris.iter().any(|read| read == uri));
+            let changed = [own, other, NodeId::numeric(1, 3)];
+            assert_eq!(exported.changed_ids, if is_same { &[][..] } else { &changed }, "{uri:?}");
+        }
     }
 
     /// Either a reader gets the same ids and names, or the node is named.

@@ -90,8 +90,8 @@ pub(crate) fn run(command: &NodeSetCommand, output: Output, interrupt: &Interrup
         export(&namespaces, &nodes, taktwerk_net::clock::wall());
     if !changed_ids.is_empty() {
         return Err(Failure::BadStatus(format!(
-            "not written, because an import would change NodeIds that end with white space or have control characters. They \
-             are those of these nodes, or in their references or values: {}. Export nodes without these below them{}",
+            "not written, because an import would change NodeIds or namespaces that end with white space or have control \
+             characters. They are those of these nodes, or in their references or values: {}. Export nodes without these below them{}",
             some(&changed_ids),
             if arguments.no_values { "" } else { ", or leave out values with --no-values" }
         )));

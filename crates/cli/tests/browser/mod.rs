@@ -1,24 +1,21 @@
 //! A page in a real browser, wide and narrow: nothing overflows, and every chart shows something.
 
+mod headless;
 mod png;
 
+pub(crate) use headless::browser;
+
+use headless::run;
 use png::Picture;
 use serde_json::Value;
-use std::env;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// Names of the browser in packages.
-const NAMES: [&str; 5] =
-    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell"];
-
-/// Set if a browser is required: .ci/run installs one.
-const REQUIRED: &str = "TAKTWERK_TEST_BROWSER";
+use std::fs;
+use std::path::Path;
 
 /// Height of the checked part of a page, in pixels.
 const HEIGHT: u32 = 4_000;
+
+/// Width and height of the window.
+const SIZE: (u32, u32) = (1_200, HEIGHT);
 
 /// Minimum number of colours of a page with content, because letters have edges.
 const COLOURS_MIN: usize = 20;
@@ -45,19 +42,6 @@ impl Figure {
     }
 }
 
-/// The browser of this machine. A missing one is a failure if required, else a message.
-pub(crate) fn browser() -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let found = NAMES.iter().find_map(|name| {
-        env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
-    });
-    if found.is_none() {
-        assert!(env::var_os(REQUIRED).is_none(), "no Chromium here, and {REQUIRED} is set: install chromium");
-        eprintln!("skipped: no Chromium here, so no report is looked at (Debian: apt-get install chromium)");
-    }
-    found
-}
-
 /// Checks a page, and returns its figures.
 pub(crate) fn look_at(browser: &Path, html: &str, folder: &Path) -> Vec<Figure> {
     let [wide, phone] = [1_200, 390].map(|width| lay_out(browser, html, folder, width));
@@ -70,7 +54,8 @@ pub(crate) fn look_at(browser: &Path, html: &str, folder: &Path) -> Vec<Figure> 
     run(
         browser,
         &["--no-pdf-header-footer", &format!("--print-to-pdf={}", printed.display())],
-        &page,
+        SIZE,
+        &of_file(&page),
         folder,
     );
     let bytes = fs::read(&printed).unwrap();
@@ -91,7 +76,7 @@ pub(crate) fn lay_out(browser: &Path, html: &str, folder: &Path, width: u32) -> 
     let (page, picture) = (folder.join("framed.html"), folder.join(format!("{width}.png")));
     fs::write(&page, framed(html, width)).unwrap();
     let taken = format!("--screenshot={}", picture.display());
-    let dumped = run(browser, &["--dump-dom", &taken], &page, folder);
+    let dumped = run(browser, &["--dump-dom", &taken], SIZE, &of_file(&page), folder);
     let found =
         dumped.split_once("<pre id=\"found\" hidden=\"\">").and_then(|(_, rest)| rest.split_once("</pre>"));
     let found: Value =
@@ -163,28 +148,6 @@ addEventListener("load", () => {{
     )
 }
 
-/// The output of the browser for a page.
-fn run(browser: &Path, arguments: &[&str], page: &Path, folder: &Path) -> String {
-    let written = folder.join("browser.out");
-    let mut child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
-        .arg(format!("--window-size=1200,{HEIGHT}"))
-        .arg(format!("--user-data-dir={}", folder.join("browser").display()))
-        .args(arguments)
-        .arg(format!("file://{}", page.display()))
-        .stdin(Stdio::null())
-        .stdout(File::create(&written).unwrap())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let end = Instant::now() + Duration::from_secs(120);
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("the browser does not end");
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    fs::read_to_string(&written).unwrap()
+fn of_file(page: &Path) -> String {
+    format!("file://{}", page.display())
 }

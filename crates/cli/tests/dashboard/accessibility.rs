@@ -4,8 +4,9 @@
 #![cfg(feature = "gateway")]
 
 use crate::devtools::Devtools;
+use crate::headless::browser;
 use crate::pages;
-use crate::pages::{browser, log_on};
+use crate::pages::log_on;
 use serde_json::{Value, json};
 
 /// Each page with a text that shows that it is complete.

@@ -3,8 +3,9 @@
 #![cfg(feature = "gateway")]
 
 use crate::devtools::Devtools;
+use crate::headless::browser;
 use crate::pages;
-use crate::pages::{browser, log_on};
+use crate::pages::log_on;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -5,6 +5,8 @@
 mod accessibility;
 mod devtools;
 mod gateway;
+#[path = "../browser/headless.rs"]
+mod headless;
 #[path = "../lines/mod.rs"]
 mod lines;
 mod pages;

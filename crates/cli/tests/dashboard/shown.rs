@@ -1,11 +1,11 @@
 //! Pages of the dashboard in a real browser.
 
 use crate::devtools::Devtools;
+use crate::headless::{self, browser};
 use crate::pages;
-use crate::pages::{Server, add_olga, browser, log_on, serve};
+use crate::pages::{Server, add_olga, log_on, serve};
 use serde_json::json;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A server with an active alarm, and the address of its dashboard.
@@ -23,31 +23,13 @@ fn start(folder: &Path) -> (Server, String) {
 /// The document of the page some seconds after it was opened.
 fn dump(browser: &Path, folder: &Path, url: &str, width: u32) -> String {
     let picture = folder.join(format!("{width}.png"));
-    let written = folder.join("browser.out");
-    let mut child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--dump-dom"])
-        .arg(format!("--window-size={width},900"))
-        .arg(format!("--user-data-dir={}", folder.join("browser").display()))
-        .arg(format!("--screenshot={}", picture.display()))
-        .args(["--virtual-time-budget=8000", url])
-        .stdin(Stdio::null())
-        .stdout(std::fs::File::create(&written).unwrap())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let end = Instant::now() + Duration::from_secs(120);
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("the browser does not end");
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let taken = format!("--screenshot={}", picture.display());
+    let arguments = ["--dump-dom", &taken, "--virtual-time-budget=8000"];
+    let document = headless::run(browser, &arguments, (width, 900), url, folder);
     if let Some(kept) = std::env::var_os("TAKTWERK_KEEP_SCREENSHOTS") {
         std::fs::copy(&picture, Path::new(&kept).join(format!("alarms-{width}.png"))).unwrap();
     }
-    std::fs::read_to_string(&written).unwrap()
+    document
 }
 
 #[test]

@@ -47,6 +47,8 @@ impl Devtools {
             ])
             .arg(format!("--user-data-dir={}", folder.join("devtools").display()))
             .arg("about:blank")
+            // Chromium leaves folders in the one for temporary files.
+            .env("TMPDIR", folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

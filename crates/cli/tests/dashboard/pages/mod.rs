@@ -4,13 +4,11 @@
 
 use crate::devtools::Devtools;
 use crate::lines;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
-pub(crate) const NAMES: [&str; 4] =
-    ["chromium", "chromium-browser", "google-chrome", "chrome-headless-shell"];
 
 /// A server that ends with the test.
 pub(crate) struct Server(Child);
@@ -20,19 +18,6 @@ impl Drop for Server {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-pub(crate) fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = NAMES.iter().find_map(|name| {
-        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
-    });
-    if found.is_none() {
-        let required = "TAKTWERK_TEST_BROWSER";
-        assert!(std::env::var_os(required).is_none(), "no Chromium here, and {required} is set");
-        eprintln!("skipped: no Chromium here");
-    }
-    found
 }
 
 /// A server, and the address of its dashboard.

@@ -144,7 +144,8 @@ impl Importer {
         &self.types
     }
 
-    /// Adds the nodes of files, given as names and texts, in any order.
+    /// Adds the nodes of files, given as names and texts, in any order. Nodes whose id something else takes at the same time
+    /// are skipped with a warning.
     ///
     /// # Errors
     /// [`ImportError`]. The address space is then unchanged, except for registered namespaces.

@@ -11,9 +11,7 @@ set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 peers=$(CDPATH='' cd -- "$here/.." && pwd)/target/peers
-# The server without diagnostics is only for performance comparisons.
-[ -x "$peers/open62541/bin/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
-PUBSUB_TOO=1 "$here/open62541/build.sh" "$peers/open62541" || exit
+OPTIMIZED=0 PUBSUB_TOO=1 "$here/open62541/build.sh" "$peers/open62541-tests" || exit
 "$here/environment.sh" asyncua "$peers/asyncua" || exit
 
 logs=$(mktemp -d)

@@ -6,7 +6,7 @@
 #
 #   PROGRAMS=DIR events.sh      use the taktwerk in this directory instead of building it
 #   NODE_OPCUA=DIR events.sh    use the node-opcua in this directory instead of target/peers
-#   OPEN62541=DIR events.sh     use the open62541 in this directory instead of target/peers
+#   OPEN62541=DIR events.sh     use the open62541 in this directory instead of target/peers/open62541-tests
 #
 # The last line is `count: N passed, M failed`. Without node and npm, it skips node-opcua and says so.
 set -u
@@ -16,7 +16,7 @@ root=$(CDPATH='' cd -- "$here/.." && pwd)
 # Not the directory of the laboratory's peer, which peers.sh may be installing at the same time.
 peer=${NODE_OPCUA:-$root/target/peers/node-opcua-client}
 programs=${PROGRAMS:-${CARGO_TARGET_DIR:-$root/target}/release}
-open62541=${OPEN62541:-$root/target/peers/open62541}
+open62541=${OPEN62541:-$root/target/peers/open62541-tests}
 missing=''
 for tool in node npm; do
     command -v "$tool" >/dev/null || missing=$tool
@@ -26,7 +26,7 @@ done
     process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)' ||
     missing="node 20.19 or 22.12"
 [ -n "$missing" ] || "$here/node.sh" node-opcua "$peer" || exit 6
-"$here/open62541/build.sh" "$open62541" || exit
+OPTIMIZED=0 "$here/open62541/build.sh" "$open62541" || exit
 if [ -z "${PROGRAMS:-}" ]; then
     cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk-cli || exit
 fi

@@ -13,7 +13,7 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH='' cd -- "$here/.." && pwd)
 peers=$root/target/peers
-o6=$peers/open62541/bin/o6-pubsub
+o6=$peers/open62541-tests/bin/o6-pubsub
 py=$peers/asyncua/bin/python
 ours=${CARGO_TARGET_DIR:-$root/target}/debug/examples/udp_peer
 messages=50
@@ -22,8 +22,7 @@ say() { echo "pubsub.sh: $*" >&2; }
 die() { say "$*"; exit 6; }
 
 if [ ! -x "$o6" ]; then
-    [ -x "$peers/open62541/bin/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
-    PUBSUB_TOO=1 "$here/open62541/build.sh" "$peers/open62541"
+    OPTIMIZED=0 PUBSUB_TOO=1 "$here/open62541/build.sh" "$peers/open62541-tests"
 fi
 "$here/environment.sh" asyncua "$peers/asyncua" || die "asyncua cannot be installed; is the Python package index reachable?"
 cargo build --manifest-path "$root/Cargo.toml" --quiet -p taktwerk-pubsub --example udp_peer

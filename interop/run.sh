@@ -16,7 +16,7 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH='' cd -- "$here/.." && pwd)
 peers=$root/target/peers
-o6=$peers/open62541/bin
+o6=$peers/open62541-tests/bin
 py=$peers/asyncua/bin/python
 programs=${PROGRAMS:-${CARGO_TARGET_DIR:-$root/target}/release}
 
@@ -38,9 +38,7 @@ packages() { # Debian packages to be installed
 
 command -v cargo >/dev/null || die "cargo is missing: install Rust 1.90 or newer"
 python3 -c 'import ensurepip, venv' 2>/dev/null || packages python3 python3-venv
-# The server without diagnostics is only for performance comparisons.
-[ -x "$o6/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
-"$here/open62541/build.sh" "$peers/open62541"
+OPTIMIZED=0 "$here/open62541/build.sh" "$peers/open62541-tests"
 "$here/environment.sh" asyncua "$peers/asyncua" || die "asyncua cannot be installed; is the Python package index reachable?"
 if [ -z "${PROGRAMS:-}" ]; then
     cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk-cli

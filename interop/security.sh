@@ -19,7 +19,7 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH='' cd -- "$here/.." && pwd)
 peers=${PEERS:-$root/target/peers}
-o6=$peers/open62541/bin
+o6=$peers/open62541-tests/bin
 py=$peers/asyncua/bin/python
 part=${1:-all}
 case $part in
@@ -27,8 +27,7 @@ all) renewals=${RENEWALS:-10} ;;
 renewals) renewals=${RENEWALS:-100} ;;
 *) echo "usage: security.sh [renewals]" >&2 && exit 2 ;;
 esac
-[ -x "$o6/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
-"$here/open62541/build.sh" "$peers/open62541"
+OPTIMIZED=0 "$here/open62541/build.sh" "$peers/open62541-tests"
 "$here/environment.sh" asyncua "$peers/asyncua"
 if [ -n "${PROGRAMS:-}" ]; then
     TAKTWERK=$PROGRAMS/taktwerk

@@ -6,7 +6,8 @@
 #
 #   build.sh [OUT_DIR]        default: target/peers/open62541 of the checkout
 #   JOBS=n build.sh           parallel jobs, default 2
-#   DIAGNOSTICS_TOO=0         leave out o6-server-nodiag (a second build of the library)
+#   OPTIMIZED=0               for tests of interoperability: built in half of the time, without optimization at link time
+#                             and without o6-server-nodiag. Not for OUT_DIR's default: the laboratory measures those
 #   PUBSUB_TOO=1              o6-pubsub and o6-pubsub-bench as well (another build of the library, over mbedTLS: its
 #                             OpenSSL side has no message security for PubSub)
 #
@@ -16,7 +17,7 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 out=${1:-$here/../../target/peers/open62541}
 jobs=${JOBS:-2}
-nodiag=${DIAGNOSTICS_TOO:-1}
+optimized=${OPTIMIZED:-1}
 pubsub=${PUBSUB_TOO:-0}
 mkdir -p "$out"
 out=$(CDPATH='' cd -- "$out" && pwd)
@@ -32,7 +33,7 @@ fingerprint() {
             "$here/Cargo.lock" "$here/build.sh"
         ${CC:-cc} --version 2>/dev/null || true
         openssl version 2>/dev/null || true
-        echo "$nodiag"
+        echo "$optimized"
     } | cksum
 }
 now=$(fingerprint)
@@ -79,25 +80,30 @@ for p in json.load(sys.stdin)["packages"]:
 # one among the bundled files), subscriptions, methods, events, data access, diagnostics, JSON and
 # XML encoding, internal locks, link-time optimisation. The log level removes trace and debug calls
 # at compile time, which is to the library's advantage.
+if [ "$optimized" = 1 ]; then
+    flags='-O3 -DNDEBUG' link_time=ON
+else
+    flags='-O1 -DNDEBUG' link_time=OFF
+fi
 library() { # name, extra options
     name=$1
     shift
-    if [ -f "$out/$name.stamp" ] && [ "$(cat "$out/$name.stamp")" = "$source $*" ]; then
+    if [ -f "$out/$name.stamp" ] && [ "$(cat "$out/$name.stamp")" = "$source $flags $*" ]; then
         return
     fi
     say "building the library ($name), this takes a while"
     rm -rf "$out/$name-build" "${out:?}/$name"
     # The nodeset compiler is Python; it must not write byte code to cargo's source cache.
     PYTHONDONTWRITEBYTECODE=1 cmake -S "$source" -B "$out/$name-build" \
-        -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O3 -DNDEBUG" \
-        -DCMAKE_INSTALL_PREFIX="$out/$name" -DCMAKE_INSTALL_LIBDIR=lib \
+        -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="$flags" \
+        -DCMAKE_INTERPROCEDURAL_OPTIMIZATION="$link_time" -DCMAKE_INSTALL_PREFIX="$out/$name" -DCMAKE_INSTALL_LIBDIR=lib \
         -DBUILD_SHARED_LIBS=OFF -DUA_ENABLE_ENCRYPTION=OPENSSL -DUA_ENABLE_PUBSUB=ON \
         -DUA_LOGLEVEL=300 "$@" >"$out/$name.log" 2>&1 ||
         die "configuring failed, see $out/$name.log"
     PYTHONDONTWRITEBYTECODE=1 cmake --build "$out/$name-build" --target install -j "$jobs" \
         >>"$out/$name.log" 2>&1 || die "building failed, see $out/$name.log"
     rm -rf "$out/$name-build"
-    echo "$source $*" >"$out/$name.stamp"
+    echo "$source $flags $*" >"$out/$name.stamp"
 }
 
 programs() { # library, options
@@ -106,8 +112,8 @@ programs() { # library, options
     # The sources may have another path than the last time, because checkouts share one folder for peers.
     rm -f "$out/programs-$name/CMakeCache.txt"
     cmake -S "$here" -B "$out/programs-$name" -DCMAKE_BUILD_TYPE=Release \
-        -DCMAKE_C_FLAGS_RELEASE="-O3 -DNDEBUG" -DCMAKE_PREFIX_PATH="$out/$name" \
-        -DPEER_BIN_DIR="$out/bin" "$@" >"$out/programs-$name.log" 2>&1 &&
+        -DCMAKE_C_FLAGS_RELEASE="$flags" -DCMAKE_INTERPROCEDURAL_OPTIMIZATION="$link_time" \
+        -DCMAKE_PREFIX_PATH="$out/$name" -DPEER_BIN_DIR="$out/bin" "$@" >"$out/programs-$name.log" 2>&1 &&
         cmake --build "$out/programs-$name" -j "$jobs" >>"$out/programs-$name.log" 2>&1 ||
         die "building our programs failed, see $out/programs-$name.log"
 }
@@ -117,7 +123,7 @@ ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -o "$out/bin/tcp-floor" "$here/../floor/t
     die "building tcp-floor failed"
 library library
 programs library -DPEER_SERVER_NAME=o6-server -DPEER_CLIENT=ON -DPEER_PUBLISHER=ON
-if [ "$nodiag" = 1 ]; then
+if [ "$optimized" = 1 ]; then
     library library-nodiag -DUA_ENABLE_DIAGNOSTICS=OFF
     programs library-nodiag -DPEER_SERVER_NAME=o6-server-nodiag
 fi

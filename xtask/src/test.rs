@@ -48,7 +48,7 @@ const fn slow(name: &'static str, program: &'static str, arguments: &'static [&'
 const XTASK: &str = "xtask";
 
 /// Features that are not in default builds but can be tested on any machine.
-const FEATURES: &str = "taktwerk-cli/attack,taktwerk-cli/can,taktwerk-history/postgres,xtask/versus";
+const FEATURES: &str = "taktwerk-cli/attack,taktwerk-history/postgres,xtask/versus";
 
 /// Features of the gateway whose tests need servers, or libraries in other languages.
 const SERVERS: &str = "kafka,nats,parquet,can";
@@ -133,15 +133,6 @@ const STEPS: &[Step] = &[
                 "--test",
                 "leases_nats",
             ],
-        )
-    },
-    // It depends on a crate under the MPL-2.0, so no build includes it by default.
-    Step {
-        from: Extent::Nightly,
-        ..step(
-            "serial lines",
-            "cargo",
-            &["test", "-p", "taktwerk-gateway", "--features", "serial", "--lib", "line::"],
         )
     },
     Step {

@@ -2,8 +2,15 @@
 
 use crate::device::{Device, Mood};
 use crate::stand::{MS, Stand};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
 use std::time::Instant;
 use taktwerk_gateway::adapter::modbus::link::Way;
 use taktwerk_gateway::discover;
@@ -226,6 +233,73 @@ async fn a_silent_unit_does_not_delay_others_on_its_line() {
     device.units.lock().unwrap().push(2);
     stand.value("line/two", 0u16).await;
     stand.end().await;
+}
+
+/// A serial line to a device: a pseudo terminal at one end of its connection.
+struct Cable {
+    connection: TcpStream,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Cable {
+    /// Plugs in a cable whose device file is `link`.
+    fn new(device: &Device, link: &Path) -> Self {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        symlink(ptsname(&terminal, Vec::new()).unwrap().to_str().unwrap(), link).unwrap();
+        let connection = TcpStream::connect(device.address).unwrap();
+        let (mut from_line, mut to_line) = (File::from(terminal.try_clone().unwrap()), File::from(terminal));
+        let (mut to_device, mut from_device) =
+            (connection.try_clone().unwrap(), connection.try_clone().unwrap());
+        let requests = std::thread::spawn(move || {
+            let mut bytes = [0; 256];
+            loop {
+                match from_line.read(&mut bytes) {
+                    Ok(length) if to_device.write_all(&bytes[..length]).is_ok() => {}
+                    Ok(_) => return,
+                    // Nobody has opened the other end.
+                    Err(_) if to_device.peer_addr().is_ok() => std::thread::sleep(5 * MS),
+                    Err(_) => return,
+                }
+            }
+        });
+        let answers = std::thread::spawn(move || drop(std::io::copy(&mut from_device, &mut to_line)));
+        Self { connection, threads: vec![requests, answers] }
+    }
+
+    /// The device file disappears, and all who have it open are told.
+    fn unplug(self, link: &Path) {
+        std::fs::remove_file(link).unwrap();
+        self.connection.shutdown(Shutdown::Both).unwrap();
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_serial_line_may_be_unplugged() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("ttyUSB0");
+    let device = Device::start_rtu(10);
+    device.holding.lock().unwrap()[0] = 215;
+    let cable = Cable::new(&device, &link);
+    let lines = format!(
+        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\ninterval = \"50 ms\"\n\
+         retry = \"50 ms\"\ndeadline = \"300 ms\"\nstale_after = \"400 ms\"\nlost_after = \"1 s\"\n"
+    );
+    let stand = Stand::new(&[lines, tag("line", "T", "holding:0", "access = \"read-write\"")].concat()).await;
+    stand.value("line/T", 215u16).await;
+    stand.write("line/T", 300u16).await.unwrap();
+    stand.value("line/T", 300u16).await;
+    assert_eq!(device.holding.lock().unwrap()[0], 300);
+    tokio::task::block_in_place(|| cable.unplug(&link));
+    stand.until("line/T", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
+    let cable = Cable::new(&device, &link);
+    stand.value("line/T", 300u16).await;
+    stand.end().await;
+    drop(cable);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -162,10 +162,7 @@ impl Line {
     async fn open(&self, deadline: Duration) -> Result<Box<dyn Stream>, Fault> {
         match &self.way {
             Way::Tcp(host, port) => Ok(Box::new(connect::tcp(host, *port, deadline).await?)),
-            #[cfg(feature = "serial")]
             Way::Serial(line) => Ok(Box::new(line.open()?)),
-            #[cfg(not(feature = "serial"))]
-            Way::Serial(line) => Err(line.missing()),
         }
     }
 

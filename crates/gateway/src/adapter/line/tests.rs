@@ -130,15 +130,6 @@ fn conflicting_settings_are_rejected() {
     }
 }
 
-#[cfg(not(feature = "serial"))]
-#[tokio::test]
-async fn a_build_without_serial_lines_says_so() {
-    let mut stand = Stand::new("device = \"/dev/ttyS0\"", TAG);
-    let error = stand.line.session(&stand.feed, &mut stand.writes).await.unwrap_err();
-    assert!(error.to_string().contains("feature `serial`"), "{error}");
-}
-
-#[cfg(feature = "serial")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_serial_line_is_polled_read_and_written() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

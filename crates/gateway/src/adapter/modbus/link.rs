@@ -59,7 +59,7 @@ impl Link {
         let context = match way {
             Way::Tcp(host, port) => tcp::attach(connect::tcp(host, *port, deadline).await?),
             Way::RtuOverTcp(host, port) => rtu::attach(connect::tcp(host, *port, deadline).await?),
-            Way::Serial(line) => serial(line)?,
+            Way::Serial(line) => rtu::attach(line.open()?),
         };
         Ok(Self { context, target: way.target(), deadline })
     }
@@ -209,16 +209,6 @@ impl Link {
             _ => Vec::new(),
         }))
     }
-}
-
-#[cfg(feature = "serial")]
-fn serial(line: &SerialLine) -> Result<Context, Fault> {
-    Ok(rtu::attach(line.open()?))
-}
-
-#[cfg(not(feature = "serial"))]
-fn serial(line: &SerialLine) -> Result<Context, Fault> {
-    Err(line.missing())
 }
 
 /// Explains an error of the library. For a closed connection, the library reports whatever error the operating system had last.

@@ -19,6 +19,8 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
         let mut child = Command::new("cargo")
             .args(["test", "--package", package, "--lib", models, "--target-dir"])
             .arg(&target)
+            // Optimizing takes longer than the models.
+            .arg(format!("--config=profile.dev.package.{package}.opt-level=0"))
             .current_dir(root)
             .env("RUSTFLAGS", "--cfg loom")
             .env("CARGO_PROFILE_DEV_DEBUG", "0")

@@ -140,12 +140,15 @@ fn serve(port: &str) -> Running {
 #[test]
 fn values_are_received_with_their_names() {
     let url = url(1);
+    // All publishers of this machine announce their names at the same address: only the PublisherId distinguishes them.
+    let id = (20_000 + std::process::id() % 20_000).to_string();
     let publisher = ["pubsub", "publish", &url, "--interface", "lo", "-I", "20", "--signals", "2"];
+    let publisher = [publisher.as_slice(), &["--publisher-id", &id]].concat();
     let _publisher = Background::start(&publisher);
     let listener = Background::start(&["pubsub", "listen", &url, "--interface", "lo", "--json"]);
     // The publisher sends the names on request.
     let message = listener.message(|message| !message["Fields"]["s1"].is_null());
-    assert_eq!((&message["PublisherId"], &message["DataSetWriterId"]), (&"1".into(), &1.into()));
+    assert_eq!((&message["PublisherId"], &message["DataSetWriterId"]), (&id.into(), &1.into()));
     assert!(message["Fields"]["s2"]["Value"].is_number(), "{message}");
 }
 

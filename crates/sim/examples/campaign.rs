@@ -8,6 +8,7 @@ use taktwerk_model::HostProfile;
 use taktwerk_sim::campaign;
 use taktwerk_sim::campaign::series::{Options, Series};
 use taktwerk_sim::scenario::text::to_toml;
+use taktwerk_sim::scenario::{self, RunError};
 
 /// Maximum number of simulations for finding the shortest script.
 const SHRINK_RUNS: usize = 2_000;
@@ -84,9 +85,18 @@ fn tell_shortest(seed: u64) {
     let Some((shortest, error)) = campaign::shortest(&campaign::script(seed), seed, SHRINK_RUNS) else {
         return;
     };
-    println!(
-        "\nseed {seed}: {error}\nshortest script; run it with `taktwerk sim FILE --seeds 1 --seed {seed}`:\n"
-    );
+    println!("\nseed {seed}: {error}");
+    if matches!(
+        scenario::run(&shortest, seed, &mut |_| true),
+        Err(RunError::Broken(_) | RunError::Panicked(_))
+    ) {
+        println!("shortest script; run it with `taktwerk sim FILE --seeds 1 --seed {seed}`:\n");
+    } else {
+        println!(
+            "shortest script; it fails after the clients were told to leave, which `taktwerk sim` does not do. Repeat it \
+             with `cargo xtask simulate --from {seed} --seeds 1`:\n"
+        );
+    }
     println!("{}", to_toml(&shortest, &format!("seed {seed}")));
     for profile in shortest.hosts.iter().map(|host| &host.profile) {
         if *profile != HostProfile::free(profile.machine.cores) {

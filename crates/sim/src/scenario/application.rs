@@ -361,9 +361,9 @@ impl Worker {
         for (handle, fields) in received {
             let size = it.settings.event_queue.filter(|_| *handle == event_handle(&it.variables));
             let taken = match size {
-                // The overflow event of a restored queue comes first, wherever events are missing in the queue.
-                Some(size) if it.settings.is_durable => it.events.take(fields, events::granted(size)),
-                Some(_) => it.events.take(fields, 1),
+                // The overflow event comes first, wherever events are missing in the queue: those raised while a
+                // subscription moves to another shard, for example, are missing at its end.
+                Some(size) => it.events.take(fields, events::granted(size) + 1),
                 None => Err(format!("received an event for client handle {handle}, which it never used")),
             };
             match taken {

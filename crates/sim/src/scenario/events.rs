@@ -196,7 +196,7 @@ mod tests {
         received.lose();
         assert_eq!(received.take(&number(11), 1), Ok(Arrival::Event));
         assert!(received.take(&[], 1).is_err());
-        // In a durable subscription, an overflow covers the whole queue.
+        // An overflow covers a whole queue, and the event after it.
         assert_eq!(received.take(&overflow, 3), Ok(Arrival::Overflow));
         for (next, is_good) in [(12, true), (13, true), (20, true), (22, false)] {
             assert_eq!(received.take(&number(next), 3).is_ok(), is_good, "{next}");

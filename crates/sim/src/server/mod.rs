@@ -516,16 +516,21 @@ impl ServerHost {
         }
     }
 
+    /// Carries out all requests of the shards, until none has any: a message for a shard can make it request something.
     fn flush(&mut self, fabric: &mut Fabric) {
-        for shard in 0..self.running.as_ref().map_or(0, |running| running.runners.len()) {
-            let now = self.now(fabric);
-            loop {
-                let Some(runner) = self.runner(shard) else { return };
-                while let Some(id) = runner.shard.poll_transmit() {
-                    runner.send(id, now, fabric);
-                }
-                if !self.carry_out(shard, fabric) {
-                    break;
+        let mut moves_on = true;
+        while core::mem::take(&mut moves_on) {
+            for shard in 0..self.running.as_ref().map_or(0, |running| running.runners.len()) {
+                let now = self.now(fabric);
+                loop {
+                    let Some(runner) = self.runner(shard) else { return };
+                    while let Some(id) = runner.shard.poll_transmit() {
+                        runner.send(id, now, fabric);
+                    }
+                    if !self.carry_out(shard, fabric) {
+                        break;
+                    }
+                    moves_on = true;
                 }
             }
         }

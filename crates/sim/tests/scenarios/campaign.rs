@@ -65,6 +65,40 @@ fn a_subscription_with_a_short_lifetime_comes_back() {
     assert!(outcome.loads[0].losses > 0, "{:?}", outcome.loads);
 }
 
+/// Seed 30 048 440. After a storm, subscriptions move to other shards with queued events. The simulator gave some messages
+/// between shards only with the next input of the server, and the events of up to 800 ms were lost in the move.
+#[test]
+fn subscriptions_move_between_shards_at_once() {
+    let mut scenario = scenario(Subscription::new(ms(1_000)), ms(12_000), vec![]);
+    scenario.links.push(Link {
+        name: "link-0".into(),
+        profile: "ppp-2m,rate=2mbit,delay=100ms,jitter=15ms,loss=2%".parse().unwrap(),
+        is_half_duplex: false,
+        lines: Lines::One,
+    });
+    let server = &mut scenario.servers[0];
+    (server.shards, server.event_period, server.signals[0].period) = (3, ms(250), Duration::ZERO);
+    let storm = FaultKind::Storm(Which { group: 0, number: Some(0) });
+    scenario.faults =
+        [2_607, 1_396].map(|at| Fault { at: ms(at), lasts: Duration::ZERO, kind: storm.clone() }).into();
+    let clients = &mut scenario.clients[0];
+    (clients.count, clients.link) = (3, Some(0));
+    clients.session_timeout = Duration::from_secs(60);
+    clients.security = (SecurityPolicy::Basic256Sha256, MessageSecurityMode::Sign);
+    clients.load = Load::Subscribe(Subscription {
+        keep_alive_count: 10,
+        lifetime_count: Some(60),
+        notifications_max: 0,
+        event_queue: Some(20),
+        ..Subscription::new(ms(1_000))
+    });
+    for seed in [2, 30_048_440] {
+        let load = &campaign::run(&scenario, seed).unwrap().loads[0];
+        assert_eq!((load.event_overflows, load.losses), (0, 0), "{seed}: {load:?}");
+        assert!(load.reconnects >= 3 && load.events > 100, "{seed}: {load:?}");
+    }
+}
+
 /// Seed 1 003 967. A client that sends a request every 8 ms over a line with a round trip of 200 ms is late, but not
 /// stuck. A client whose server is unreachable is stuck.
 #[test]

@@ -337,10 +337,7 @@ fn closeness(row: &Row, follows_writes: bool) -> Finding {
     let words = row.figure.words();
     let percent = ALLOWED * 100.0;
     let bounds = row.promised.map(|promised| confirm::allowed(row.figure, promised, follows_writes));
-    let is_short = row
-        .promised
-        .zip(bounds)
-        .is_some_and(|(promised, (below, _))| below > promised * (1.0 + ALLOWED) + f64::EPSILON);
+    let is_short = row.promised.is_some_and(|promised| confirm::is_short(row.figure, promised));
     let margin = if is_short { format!("{ALLOWED_MS} ms") } else { format!("{percent:.0} %") };
     let claim = match bounds {
         Some((_, None)) => format!("the {words} is at most {margin} above the promise"),

@@ -9,6 +9,7 @@ use super::study::{Case, Parts, Profiles, StudyError};
 use crate::scenario::{CpuCondition, Threshold};
 use core::time::Duration;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use taktwerk_explain::instead;
 use taktwerk_model::tune::document::Document;
 use taktwerk_model::tune::problem::LinkSpec;
@@ -276,6 +277,17 @@ impl Reader<'_> {
         })
     }
 
+    /// References and figures have only the name of an element.
+    fn distinct<'n>(&self, what: &str, names: impl Iterator<Item = &'n str>) -> Result<(), StudyError> {
+        let mut known = BTreeSet::new();
+        for (at, name) in names.enumerate() {
+            if !known.insert(name) {
+                return Err(self.wrong(&format!("{what}.{at}.name"), format!("another {what} has this name")));
+            }
+        }
+        Ok(())
+    }
+
     fn host(&self, at: usize, host: &HostSpec, profiles: Profiles<'_>) -> Result<Host, StudyError> {
         let key = |field: &str| format!("host.{at}.{field}");
         let mut profile = match host.profile.as_str() {
@@ -345,6 +357,11 @@ impl Reader<'_> {
         let host =
             client.host.as_ref().map(|host| self.find(&key("host"), "host", host, &hosts)).transpose()?;
         self.unused(at, client)?;
+        let variables = scenario.servers.get(server).map_or(0, Server::variables);
+        if let Some(items) = client.items.filter(|items| u64::from(*items) > variables) {
+            let problem = format!("the server has {variables} variables: leave it out for all");
+            return Err(self.wrong(&key("items"), format!("{items}: {problem}")));
+        }
         let load = match client.kind {
             KindSpec::Subscribe => Load::Subscribe(self.subscription(at, client)?),
             kind => Load::Request(Requests {
@@ -561,6 +578,9 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
             authorities: reader.chain(&key("authorities"), &server.authorities, &scenario)?,
         });
     }
+    reader.distinct("host", spec.hosts.iter().map(|host| host.name.as_str()))?;
+    reader.distinct("link", scenario.links.iter().map(|link| link.name.as_str()))?;
+    reader.distinct("client", spec.clients.iter().map(|client| client.name.as_str()))?;
     for (at, client) in spec.clients.iter().enumerate() {
         let clients = reader.client(at, client, &scenario)?;
         scenario.clients.push(clients);

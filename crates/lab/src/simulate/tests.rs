@@ -61,6 +61,28 @@ fn run(study: &Study, seeds: &[u64], threads: usize) -> Result<Vec<Run>, Box<Fai
 }
 
 #[test]
+fn names_that_are_given_twice_and_missing_variables_are_mistakes() {
+    let twice = |section: &str| format!("{PLANT}{section}");
+    for (text, told) in [
+        (twice("[[link]]\nname = \"wan\"\ndelay = \"1ms\"\n"), "link.1.name: another link has this name"),
+        (
+            twice("[[client]]\nname = \"scada\"\nserver = \"plc\"\npublishing_ms = 50\n"),
+            "client.2.name: another client has this name",
+        ),
+        (
+            twice("[[host]]\nname = \"h\"\nprofile = \"free\"\n")
+                + "[[host]]\nname = \"h\"\nprofile = \"free\"\n",
+            "host.1.name: another host has this name",
+        ),
+    ] {
+        assert!(refused(&text, &[]).contains(told), "{}", refused(&text, &[]));
+    }
+    assert!(parse(PLANT, &["client.0.items=10"]).is_ok());
+    let told = refused(PLANT, &["client.0.items=11"]);
+    assert!(told.contains("client.0.items") && told.contains("10 variables"), "{told}");
+}
+
+#[test]
 fn a_plant_is_read_and_simulated() {
     let study = parse(PLANT, &[]).unwrap();
     let scenario = &study.cases[0].scenario;

@@ -72,11 +72,20 @@ pub fn scenario(problem: &Problem, tuned: &Tuned) -> Result<String, NoScenario> 
 /// writes, so the delays of one that does not may be shorter.
 #[must_use]
 pub fn allowed(metric: Metric, promised: f64, follows_writes: bool) -> (f64, Option<f64>) {
-    let is_delay = matches!(metric, Metric::DelayMeanMs | Metric::DelayP99Ms | Metric::DelayMaxMs);
-    let by = if is_delay { (promised * ALLOWED).max(ALLOWED_MS) } else { promised * ALLOWED };
+    let by = if is_short(metric, promised) { ALLOWED_MS } else { promised * ALLOWED };
     // No delay is below zero.
-    let above = Some(promised - by).filter(|above| *above > 0.0 && (follows_writes || !is_delay));
+    let above = Some(promised - by).filter(|above| *above > 0.0 && (follows_writes || !is_delay(metric)));
     (promised + by, above)
+}
+
+fn is_delay(metric: Metric) -> bool {
+    matches!(metric, Metric::DelayMeanMs | Metric::DelayP99Ms | Metric::DelayMaxMs)
+}
+
+/// Whether a promise is a delay so short that [`ALLOWED_MS`] applies instead of [`ALLOWED`].
+#[must_use]
+pub fn is_short(metric: Metric, promised: f64) -> bool {
+    is_delay(metric) && promised * ALLOWED < ALLOWED_MS
 }
 
 /// Whether a recommendation is the [default setting](default_setting): there is nothing to compare.
@@ -189,6 +198,15 @@ mod tests {
         assert_eq!(allowed(Metric::DelayP99Ms, 0.4, true), (0.9, None));
         assert_eq!(allowed(Metric::DelayP99Ms, 40.0, false), (46.0, None));
         assert_eq!(allowed(Metric::BandwidthBitsS, 1.0, false), (1.15, Some(0.85)));
+        for (metric, promised, expected) in [
+            (Metric::DelayMeanMs, 3.3, true),
+            (Metric::DelayMeanMs, 29.5, false),
+            (Metric::DelayP99Ms, 48.0, false),
+            (Metric::BandwidthBitsS, 1.0, false),
+            (Metric::BandwidthBitsS, 443_000.0, false),
+        ] {
+            assert_eq!(is_short(metric, promised), expected, "{metric:?} {promised}");
+        }
     }
 
     #[test]

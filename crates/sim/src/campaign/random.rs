@@ -257,7 +257,10 @@ impl Random {
             link: None,
             host: self.host(hosts),
             threads: 1 + self.small(2),
-            items: self.chance(1, 3).then(|| 1 + self.small(10)),
+            items: self.chance(1, 3).then(|| 1 + self.small(10)).map(|items| {
+                // A file that says more than there are is refused.
+                u32::try_from(kind.variables()).map_or(items, |all| items.min(all))
+            }),
             load,
             security,
             login: Login::Anonymous,

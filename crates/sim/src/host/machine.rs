@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::queue::EventQueue;
 use core::cell::RefCell;
 use core::time::Duration;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, SeededEntropy};
@@ -23,7 +23,7 @@ pub use crate::ids::MachineId;
 pub(crate) struct ThreadId(u32);
 
 /// The owner of a thread, notified when its work is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     /// A shard of a server, with the server's incarnation.
     Shard { server: u32, shard: u32, incarnation: u32 },
@@ -105,6 +105,8 @@ pub struct Machine {
     threads: Vec<Thread>,
     ready: BTreeSet<(u64, ThreadId)>,
     spare: Vec<ThreadId>,
+    /// Processor time of threads that have ended, by their owner: a server that restarts has used it all the same.
+    ended: BTreeMap<Owner, Duration>,
     competitors: Vec<(Competitor, ThreadId)>,
     /// The smallest run time of the runnable threads, as far as known.
     floor: u64,
@@ -128,6 +130,7 @@ impl Machine {
             threads: Vec::new(),
             ready: BTreeSet::new(),
             spare: Vec::new(),
+            ended: BTreeMap::new(),
             competitors: Vec::new(),
             floor: 0,
             runs: 0,
@@ -149,7 +152,9 @@ impl Machine {
     }
 
     pub(crate) fn used_by(&self, owns: impl Fn(Owner) -> bool) -> Duration {
-        self.threads.iter().filter(|thread| owns(thread.owner)).map(|thread| thread.used).sum()
+        let present = self.threads.iter().map(|thread| (thread.owner, thread.used));
+        let ended = self.ended.iter().map(|(owner, used)| (*owner, *used));
+        present.chain(ended).filter(|(owner, _)| owns(*owner)).map(|(_, used)| used).sum()
     }
 
     /// Draws from a distribution of durations in nanoseconds.
@@ -237,6 +242,9 @@ impl Machine {
         if let State::Running(core) | State::Held(core) = state {
             self.account(core, queue.now());
             self.dispatch(core, queue);
+        }
+        if let Some(thread) = self.threads.get_mut(id.0 as usize) {
+            *self.ended.entry(thread.owner).or_default() += core::mem::take(&mut thread.used);
         }
         self.spare.push(id);
     }

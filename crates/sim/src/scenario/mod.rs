@@ -139,6 +139,14 @@ pub struct Server {
     pub authorities: Vec<usize>,
 }
 
+impl Server {
+    /// Number of its variables.
+    #[must_use]
+    pub fn variables(&self) -> u64 {
+        self.signals.iter().map(|signals| u64::from(signals.count)).sum()
+    }
+}
+
 /// What a client does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Load {

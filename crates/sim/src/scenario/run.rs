@@ -701,8 +701,12 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
             let servers = clients.and_then(|one| scenario.servers.get(one.server)).map_or(0, |one| one.count);
             (clients.is_some(), clients.map_or(0, |one| one.count.saturating_mul(servers)))
         };
-        if !known || which.number.is_some_and(|number| number >= count) {
-            return wrong(key("target"), "there is no such target");
+        if !known {
+            return wrong(key("kind"), "there is no such target");
+        }
+        if let Some(number) = which.number.filter(|number| *number >= count) {
+            // Files count from 1.
+            return wrong(key("number"), &format!("{}: there are {count}", u64::from(number) + 1));
         }
         if fault.kind.lasts() && fault.lasts.is_zero() {
             return wrong(key("for"), "0 s: write how long the fault lasts");

@@ -155,7 +155,9 @@ impl Text {
         self.name_of("host", &scenario.hosts, clients.host, |host| &host.name);
         self.number("threads", clients.threads);
         if let Some(items) = clients.items {
-            self.number("items", items);
+            // A file that says more than there are is refused.
+            let variables = scenario.servers.get(clients.server).map_or(0, Server::variables);
+            self.number("items", variables.min(items.into()));
         }
         match &clients.load {
             Load::Subscribe(it) => {

@@ -88,6 +88,6 @@ fn faults_that_do_not_apply_are_reported() {
     assert_eq!(fault(broker(), Role::Publisher, None, NodeFault::Storm), "fault.0.kind");
     assert_eq!(fault(broker(), Role::Broker, None, NodeFault::Partition), "fault.0.kind");
     assert_eq!(fault(broker(), Role::Broker, None, NodeFault::Clock(5)), "fault.0.kind");
-    assert_eq!(fault(udp(), Role::Broker, None, NodeFault::Crash), "fault.0.target");
-    assert_eq!(fault(broker(), Role::Publisher, Some(2), NodeFault::Crash), "fault.0.target");
+    assert_eq!(fault(udp(), Role::Broker, None, NodeFault::Crash), "fault.0.kind");
+    assert_eq!(fault(broker(), Role::Publisher, Some(2), NodeFault::Crash), "fault.0.number");
 }

@@ -161,7 +161,11 @@ fn history_is_recorded_completely_and_read_backwards() {
     // Values that were not stored when the process ended are missing, which is no broken promise.
     scenario.faults =
         vec![Fault { at: ms(900), lasts: ms(200), kind: FaultKind::Crash(Which { group: 0, number: None }) }];
-    assert_eq!(simulate(&scenario).loads[0].reconnects, 1);
+    let outcome = simulate(&scenario);
+    assert_eq!(outcome.loads[0].reconnects, 1);
+    // The time that the server used before counts, too.
+    let with_crash = outcome.servers[0].cpu.unwrap();
+    assert!((0.85 * cpu..1.1 * cpu).contains(&with_crash), "{with_crash} instead of about {cpu}");
 }
 
 #[test]

@@ -340,7 +340,7 @@ fn contradictions_are_reported_by_key() {
     assert_eq!(key(many), "server.1.signals");
     let mut late = scenario();
     for (at, lasts, number, wanted) in
-        [(1, 0, 0, "fault.0.for"), (99, 1, 0, "fault.0.at"), (1, 1, 2, "fault.0.target")]
+        [(1, 0, 0, "fault.0.for"), (99, 1, 0, "fault.0.at"), (1, 1, 2, "fault.0.number")]
     {
         late.faults.clear();
         fault(&mut late, at, lasts, number);

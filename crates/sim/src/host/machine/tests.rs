@@ -182,4 +182,10 @@ fn killed_threads_release_their_processor() {
     bench.machine.kill(first, &mut bench.queue);
     bench.run_until(20_000);
     assert_eq!(bench.done, [(2, 1_200)]);
+    // What they have used stays, also if other threads get their places.
+    let used = |bench: &Bench, number: u32| bench.machine.used_by(|owner| owner == Owner::Clients(number));
+    assert_eq!([0, 1, 2].map(|number| used(&bench, number)), [1_000, 0, 200].map(micros));
+    bench.begin(&[300]);
+    bench.run_until(30_000);
+    assert_eq!([0, 3].map(|number| used(&bench, number)), [1_000, 300].map(micros));
 }

@@ -2,10 +2,17 @@
 
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
-use rustix::fs::{Mode, OFlags};
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
 use rustix::termios::{ControlModes, OptionalActions, ioctl_tiocexcl, tcgetattr, tcsetattr};
 use serial2_tokio::{CharSize, FlowControl, SerialPort, Settings, StopBits};
 use std::io;
+use std::os::fd::OwnedFd;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, timeout};
 
 /// The settings of a serial line.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,13 +56,20 @@ impl SerialLine {
         })
     }
 
-    /// Opens the line. Nobody else can open it until it is closed, except root.
+    /// Opens the line. Nobody else can open it until it is closed, except programs of root that do not lock it.
     ///
     /// # Errors
     /// The device does not exist, is no serial line, or is in use.
-    pub(crate) fn open(&self) -> Result<SerialPort, Fault> {
+    pub(crate) fn open(&self) -> Result<Port, Fault> {
         self.opened().map_err(|error| {
-            let reason = match error.raw_os_error() {
+            let reason = match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::NOTTY) => "it is no serial line".to_owned(),
+                Some(Errno::WOULDBLOCK | Errno::BUSY) => {
+                    format!("another source or program uses the line ({error})")
+                }
+                Some(Errno::ACCESS) => {
+                    format!("{error}: the user of this program needs access, in Debian by the group dialout")
+                }
                 Some(_) => error.to_string(),
                 // The device answered, but kept other settings.
                 None => format!("{error}: {}", self.settings()),
@@ -74,7 +88,12 @@ impl SerialLine {
         format!("baud {baud}, parity {parity}, data_bits {data_bits}, stop_bits {stop_bits}{hint}")
     }
 
-    fn opened(&self) -> io::Result<SerialPort> {
+    fn opened(&self) -> io::Result<Port> {
+        // Two programs on a line would take each other's bytes. The library keeps its descriptor to itself; settings of the
+        // device and the lock need one.
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let device = rustix::fs::open(&self.device, flags, Mode::empty())?;
+        flock(&device, FlockOperation::NonBlockingLockExclusive)?;
         let port = SerialPort::open(&self.device, |mut settings: Settings| {
             settings.set_raw();
             settings.set_baud_rate(self.baud)?;
@@ -88,16 +107,71 @@ impl SerialLine {
             settings.set_flow_control(FlowControl::None);
             Ok(settings)
         })?;
-        // The library keeps its descriptor to itself; what follows belongs to the device.
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let device = rustix::fs::open(&self.device, flags, Mode::empty())?;
-        // Two programs on a line would take each other's bytes.
         ioctl_tiocexcl(&device)?;
         // Cables with three wires have no carrier. The library leaves this as it was.
         let mut settings = tcgetattr(&device)?;
         settings.control_modes |= ControlModes::CLOCAL | ControlModes::CREAD;
         tcsetattr(&device, OptionalActions::Now, &settings)?;
-        Ok(port)
+        Ok(Port { port, _lock: device })
+    }
+}
+
+/// An open serial line.
+#[derive(Debug)]
+pub(crate) struct Port {
+    port: SerialPort,
+    _lock: OwnedFd,
+}
+
+impl Port {
+    /// Discards what arrives, until nothing has arrived for `quiet`, or a piece `ends` a text. Returns whether one of both was
+    /// within `limit`.
+    ///
+    /// # Errors
+    /// The line was closed.
+    pub(crate) async fn discard(
+        &mut self,
+        quiet: Duration,
+        limit: Duration,
+        ends: impl Fn(&[u8]) -> bool,
+    ) -> io::Result<bool> {
+        let until = Instant::now() + limit;
+        let mut piece = [0; 4096];
+        while Instant::now() < until {
+            let Ok(count) = timeout(quiet, self.port.read(&mut piece)).await else { return Ok(true) };
+            let count = count?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if ends(piece.get(..count).unwrap_or_default()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl AsyncRead for Port {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.port).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Port {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.port).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.port).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.port).poll_shutdown(cx)
     }
 }
 
@@ -105,7 +179,6 @@ impl SerialLine {
 mod tests {
     use super::*;
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    use std::os::fd::OwnedFd;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
@@ -144,7 +217,11 @@ mod tests {
             assert!(settings.contains(expected), "{expected}: {settings}");
         }
         assert!(read_by_nobody(&name).contains("busy"), "{}", read_by_nobody(&name));
+        // Root, too, if it is this program.
+        let error = line(&name).open().unwrap_err().to_string();
+        assert!(error.contains("another source or program"), "{error}");
         drop(port);
+        line(&name).open().unwrap();
     }
 
     #[tokio::test]
@@ -161,5 +238,7 @@ mod tests {
             let error = line(device).open().unwrap_err().to_string();
             assert!(error.contains(device), "{error}");
         }
+        let error = line(file.path().to_str().unwrap()).open().unwrap_err().to_string();
+        assert!(error.contains("is no serial line"), "{error}");
     }
 }

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The behaviour of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub(crate) enum Mood {
     More,
     /// Answers writes with another value.
     Miswrites,
+    /// Answers this late.
+    Late(Duration),
+    /// Answers requests for register 400 a second time, 10 ms later.
+    Stray,
 }
 
 #[derive(Debug)]
@@ -161,13 +166,19 @@ impl Device {
             };
             let mut answer = [&body[..1], &answer].concat();
             let mut sum = crc(&answer);
+            let mut times = 1;
             match mood {
                 Mood::Lies => sum[0] ^= 1,
                 Mood::Short => answer.truncate(answer.len() - 1),
+                Mood::Late(by) => std::thread::sleep(by),
+                Mood::Stray if frame[2..4] == 400u16.to_be_bytes() => times = 2,
                 _ => {}
             }
-            if stream.write_all(&[&answer[..], &sum].concat()).is_err() {
-                return;
+            for at in 0..times {
+                std::thread::sleep(Duration::from_millis(10 * at));
+                if stream.write_all(&[&answer[..], &sum].concat()).is_err() {
+                    return;
+                }
             }
         }
     }

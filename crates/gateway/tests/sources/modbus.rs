@@ -302,6 +302,44 @@ async fn a_serial_line_may_be_unplugged() {
     drop(cable);
 }
 
+/// Answers of a serial line do not say which request they answer: late and stray ones must not become other values.
+#[tokio::test(flavor = "multi_thread")]
+async fn late_and_stray_answers_of_a_serial_line_are_for_no_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("ttyUSB0");
+    let device = Device::start_rtu(500);
+    for (address, register) in (0u16..).zip(device.holding.lock().unwrap().iter_mut()) {
+        *register = 1_000 + address;
+    }
+    let cable = Cable::new(&device, &link);
+    let mut parts = vec![format!(
+        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\ninterval = \"50 ms\"\n\
+         retry = \"50 ms\"\nretry_max = \"100 ms\"\ndeadline = \"300 ms\"\nstale_after = \"30 s\"\nlost_after = \"60 s\"\n"
+    )];
+    let registers = [0u16, 100, 200, 300, 400];
+    parts.extend(registers.map(|at| tag("line", &format!("R{at}"), &format!("holding:{at}"), "")));
+    let stand = Stand::new(&parts.concat()).await;
+    for at in registers {
+        stand.value(&format!("line/R{at}"), 1_000 + at).await;
+    }
+    // Between two requests; and later than the deadline.
+    for mood in [Mood::Stray, Mood::Late(450 * MS)] {
+        device.set(mood);
+        sleep(700 * MS).await;
+        device.set(Mood::Answers);
+        let until = Instant::now() + 3_000 * MS;
+        while Instant::now() < until {
+            for at in registers {
+                let value = stand.read(&format!("line/R{at}")).await;
+                assert_eq!(value.value, Some((1_000 + at).into()), "R{at} after {mood:?}");
+            }
+            sleep(10 * MS).await;
+        }
+    }
+    stand.end().await;
+    drop(cable);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn serial_frames_work_over_tcp() {
     let device = Device::start_rtu(200);

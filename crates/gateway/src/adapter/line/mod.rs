@@ -24,6 +24,8 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
+/// Within a text, no serial line pauses this long.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The default port of most serial device servers.
 const PORT: u16 = 4001;
 
@@ -162,7 +164,15 @@ impl Line {
     async fn open(&self, deadline: Duration) -> Result<Box<dyn Stream>, Fault> {
         match &self.way {
             Way::Tcp(host, port) => Ok(Box::new(connect::tcp(host, *port, deadline).await?)),
-            Way::Serial(line) => Ok(Box::new(line.open()?)),
+            Way::Serial(line) => {
+                let mut port = line.open()?;
+                // The rest of a text that is just being sent would be another value.
+                let is_lines = matches!(self.framer, Framer::Lines(_));
+                let ends = |piece: &[u8]| is_lines && piece.ends_with(b"\n");
+                let discarded = port.discard(PAUSE, deadline, ends).await;
+                discarded.map_err(|error| Fault::other(self.target(), error))?;
+                Ok(Box::new(port))
+            }
         }
     }
 

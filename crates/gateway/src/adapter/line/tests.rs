@@ -181,3 +181,48 @@ async fn a_serial_line_is_polled_read_and_written() {
     }
     drop(thread.join().unwrap());
 }
+
+/// A scale that sends byte by byte: the rest of a text that was under way when the line was opened is no value.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rest_of_a_text_is_no_value() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::Write;
+    use std::sync::atomic::AtomicBool;
+    const TEXT: &[u8] = b"123456.5 kg\r\n";
+    for start in [1, 3, 6] {
+        let device = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&device).unwrap();
+        unlockpt(&device).unwrap();
+        let name = ptsname(&device, Vec::new()).unwrap().into_string().unwrap();
+        let tags = format!("{TAG}pattern = '([-0-9.]+) kg'\n");
+        let mut stand = Stand::new(&format!("device = {name:?}"), &tags);
+        let mut device = std::fs::File::from(device);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&is_over);
+        let scale = std::thread::spawn(move || {
+            for at in (start..).take_while(|_| !ended.load(Ordering::Relaxed)) {
+                device.write_all(&TEXT[at % TEXT.len()..][..1]).unwrap();
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        });
+        let space = stand.server.space().clone();
+        let feed = stand.feed.clone();
+        let look = async {
+            let until = Instant::now() + Duration::from_millis(600);
+            let mut last = None;
+            while Instant::now() < until {
+                last = space.variable(&NodeId::string(2, "s/T")).unwrap().get().value;
+                let is_known = last.as_ref().is_some_and(|value| !value.is_empty());
+                assert!(!is_known || last == Some(123_456.5.into()), "{last:?} from {start}");
+                sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(last, Some(123_456.5.into()), "{start}");
+        };
+        tokio::select! {
+            end = stand.line.session(&feed, &mut stand.writes) => panic!("{end:?}"),
+            () = look => {}
+        }
+        is_over.store(true, Ordering::Relaxed);
+        scale.join().unwrap();
+    }
+}

@@ -3,10 +3,15 @@
 use super::address::Table;
 use crate::connect;
 use crate::fault::{Fault, plain};
-use crate::serial::SerialLine;
+use crate::serial::{Port, SerialLine};
+use core::pin::Pin;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::task::Poll;
 use core::time::Duration;
 use std::io;
+use std::sync::Arc;
 use taktwerk_types::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::timeout;
 use tokio_modbus::client::{Client, Context, rtu, tcp};
 use tokio_modbus::slave::{Slave, SlaveContext};
@@ -34,6 +39,75 @@ impl Way {
     }
 }
 
+/// Silence before the first request on a line.
+const PAUSE: Duration = Duration::from_millis(50);
+/// What to check if bytes arrive that are no answers.
+const CHECK: &str = "check baud, parity, stop_bits and wiring, and that no other master uses the line";
+/// Maximum number of bytes discarded before a request.
+const STRAY_MAX: usize = 64 << 10;
+
+/// A serial line with one request at a time. Answers name neither the request nor the address, so what arrives without a
+/// request must not be taken for the answer to the next one.
+struct Exchange {
+    port: Port,
+    received: Arc<AtomicUsize>,
+}
+
+impl Exchange {
+    /// Opens the line and waits until it is silent.
+    async fn open(line: &SerialLine, quiet: Duration) -> Result<Self, Fault> {
+        let mut port = line.open()?;
+        let other = |reason: String| Fault::other(line.device.clone(), reason);
+        match port.discard(quiet, quiet * 3, |_| false).await {
+            Ok(true) => Ok(Self { port, received: Arc::default() }),
+            Ok(false) => Err(other(format!("bytes arrive without a request: {CHECK}"))),
+            Err(error) => Err(other(error.to_string())),
+        }
+    }
+}
+
+impl AsyncRead for Exchange {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut core::task::Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.port).poll_read(cx, buffer);
+        self.received.fetch_add(buffer.filled().len().saturating_sub(before), Ordering::Relaxed);
+        polled
+    }
+}
+
+impl AsyncWrite for Exchange {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut core::task::Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let (mut piece, mut left) = ([0; 1024], STRAY_MAX);
+        while left > 0 {
+            let mut buffer = ReadBuf::new(&mut piece);
+            match Pin::new(&mut self.port).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    left = left.saturating_sub(buffer.filled().len());
+                }
+                _ => break,
+            }
+        }
+        self.received.store(0, Ordering::Relaxed);
+        Pin::new(&mut self.port).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut core::task::Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.port).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut core::task::Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.port).poll_shutdown(cx)
+    }
+}
+
 /// The answer of a device.
 pub type Answer<T> = Result<T, ExceptionCode>;
 
@@ -42,6 +116,8 @@ pub struct Link {
     context: Context,
     target: String,
     deadline: Duration,
+    /// Number of bytes received since the last request, of serial lines.
+    received: Option<Arc<AtomicUsize>>,
 }
 
 impl core::fmt::Debug for Link {
@@ -51,24 +127,40 @@ impl core::fmt::Debug for Link {
 }
 
 impl Link {
-    /// Connects.
+    /// Connects. `is_again`: an answer to an earlier request may still arrive.
     ///
     /// # Errors
     /// The connection failed.
-    pub async fn connect(way: &Way, deadline: Duration) -> Result<Self, Fault> {
+    pub async fn connect(way: &Way, deadline: Duration, is_again: bool) -> Result<Self, Fault> {
+        let mut received = None;
         let context = match way {
             Way::Tcp(host, port) => tcp::attach(connect::tcp(host, *port, deadline).await?),
             Way::RtuOverTcp(host, port) => rtu::attach(connect::tcp(host, *port, deadline).await?),
-            Way::Serial(line) => rtu::attach(line.open()?),
+            Way::Serial(line) => {
+                let exchange = Exchange::open(line, if is_again { deadline } else { PAUSE }).await?;
+                received = Some(Arc::clone(&exchange.received));
+                rtu::attach(exchange)
+            }
         };
-        Ok(Self { context, target: way.target(), deadline })
+        Ok(Self { context, target: way.target(), deadline, received })
     }
 
     /// Sends a request and returns an answer with the same function code. The library's own readers and writers are not used:
     /// they panic if an answer does not match the request, and devices may send anything.
     async fn ask(&mut self, unit: u8, request: Request<'_>) -> Result<Answer<Response>, Fault> {
         self.context.set_slave(Slave(unit));
-        match timeout(self.deadline, self.context.call(request)).await {
+        let answer = timeout(self.deadline, self.context.call(request)).await;
+        let received = self.received.as_ref().map_or(0, |received| received.load(Ordering::Relaxed));
+        let is_noise = match &answer {
+            Err(_) => true,
+            Ok(Err(Error::Transport(error))) => error.raw_os_error().is_none(),
+            Ok(_) => false,
+        };
+        match answer {
+            _ if is_noise && received > 0 => Err(Fault::other(
+                self.target_of(unit),
+                format!("{received} bytes are no valid answer: {CHECK}"),
+            )),
             Err(_) => Err(Fault::NoAnswer { target: self.target_of(unit), after: self.deadline }),
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(explained(self.target_of(unit), error)),

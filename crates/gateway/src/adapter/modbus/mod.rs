@@ -36,6 +36,7 @@ pub struct Modbus {
     bounds: Bounds,
     identify: bool,
     points: Vec<Point>,
+    has_run: bool,
 }
 
 impl Modbus {
@@ -77,6 +78,7 @@ impl Modbus {
             },
             identify: fields.flag("identify")?.unwrap_or(false),
             points: Vec::new(),
+            has_run: false,
         })
     }
 }
@@ -112,6 +114,7 @@ impl Adapter for Modbus {
     }
 
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
-        Box::pin(poll::run(self, feed, writes))
+        let is_again = core::mem::replace(&mut self.has_run, true);
+        Box::pin(poll::run(self, is_again, feed, writes))
     }
 }

@@ -31,13 +31,19 @@ struct Line<'a> {
     silent: BTreeMap<u8, Silent>,
 }
 
-pub(super) async fn run(modbus: &Modbus, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+/// `is_again`: answers to an earlier run may still arrive.
+pub(super) async fn run(
+    modbus: &Modbus,
+    is_again: bool,
+    feed: &Feed,
+    writes: &mut Writes,
+) -> Result<(), Fault> {
     let settings = feed.settings();
     let mut line = Line {
         modbus,
         feed,
         requests: plan(&modbus.points, modbus.bounds),
-        link: Some(Link::connect(&modbus.way, settings.deadline).await?),
+        link: Some(Link::connect(&modbus.way, settings.deadline, is_again).await?),
         silent: BTreeMap::new(),
     };
     if modbus.identify {
@@ -67,7 +73,7 @@ impl Line<'_> {
     async fn link(&mut self) -> Result<&mut Link, Fault> {
         let link = match self.link.take() {
             Some(link) => link,
-            None => Link::connect(&self.modbus.way, self.feed.settings().deadline).await?,
+            None => Link::connect(&self.modbus.way, self.feed.settings().deadline, true).await?,
         };
         Ok(self.link.insert(link))
     }

@@ -46,7 +46,7 @@ pub async fn units(
     deadline: Duration,
     stop: &AtomicBool,
 ) -> Result<Vec<Unit>, Fault> {
-    let mut link = Some(Link::connect(way, deadline).await?);
+    let mut link = Some(Link::connect(way, deadline, false).await?);
     let mut found = Vec::new();
     for number in numbers {
         if stop.load(Ordering::Relaxed) {
@@ -55,7 +55,7 @@ pub async fn units(
         // After an error, use a new connection: a late answer must not be matched with the next unit.
         let mut open = match link.take() {
             Some(open) => open,
-            None => match Link::connect(way, deadline).await {
+            None => match Link::connect(way, deadline, true).await {
                 Ok(open) => open,
                 Err(_) => continue,
             },

@@ -80,7 +80,7 @@ fn subscriptions_move_between_shards_at_once() {
     (server.shards, server.event_period, server.signals[0].period) = (3, ms(250), Duration::ZERO);
     let storm = FaultKind::Storm(Which { group: 0, number: Some(0) });
     scenario.faults =
-        [2_607, 1_396].map(|at| Fault { at: ms(at), lasts: Duration::ZERO, kind: storm.clone() }).into();
+        [2_607, 1_396].map(|at| Fault { at: ms(at), lasts: Duration::ZERO, kind: storm }).into();
     let clients = &mut scenario.clients[0];
     (clients.count, clients.link) = (3, Some(0));
     clients.session_timeout = Duration::from_secs(60);

@@ -301,12 +301,16 @@ pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Pa
     for (at, node) in plant.nodes.iter().enumerate() {
         let key = |field: &str| format!("node.{at}.{field}");
         let count = node.clients.round();
-        if !((1.0..=1e6).contains(&count) && (1.0..=1e7).contains(&node.points)) {
-            return Err(wrong(document, &key("clients"), "points and clients must be at least 1"));
-        }
-        if !(0.1..=3.6e6).contains(&node.interval_ms) || !(0.0..=1.0).contains(&node.changing) {
-            let problem = "interval_ms must lie between 0.1 and 3600000, changing between 0 and 1";
-            return Err(wrong(document, &key("interval_ms"), problem));
+        for (field, value, range) in [
+            ("clients", count, 1.0..=1e6),
+            ("points", node.points, 1.0..=1e7),
+            ("interval_ms", node.interval_ms, 0.1..=3.6e6),
+            ("changing", node.changing, 0.0..=1.0),
+        ] {
+            if !range.contains(&value) {
+                let problem = format!("{value}: write {} to {}", range.start(), range.end());
+                return Err(wrong(document, &key(field), problem));
+            }
         }
         // A value monitored by four clients counts four times.
         let variables = (node.points / count).ceil() as u32;

@@ -456,6 +456,16 @@ fn plants_of_size_and_tune_are_simulated() {
     let server = &scenario.servers[0];
     assert_eq!((server.count, server.signals[0].count, server.signals[1].count), (3, 5, 5));
     assert_eq!((scenario.clients[0].count, scenario.links[0].profile.up.rate), (4, Some(10_000_000)));
+    for (set, told) in [
+        ("node.0.points=100000000", "write 1 to 10000000"),
+        ("node.0.points=0", "write 1 to 10000000"),
+        ("node.0.clients=0", "write 1 to 1000000"),
+        ("node.0.interval_ms=0", "write 0.1 to 3600000"),
+        ("node.0.changing=3", "write 0 to 1"),
+    ] {
+        let error = refused(size, &[set]);
+        assert!(error.starts_with(&format!("--set {set}: ")) && error.contains(told), "{error}");
+    }
     let tune = "name = \"t\"\nlink = \"ppp-2m\"\n[[signals]]\ncount = 5\nperiod_ms = 10\n[tune]\nmeasured_s = 1\n[tune.search]\npublishing_ms = { from = 10, to = 160 }";
     let study = parse(tune, &[]).unwrap();
     let labels: Vec<&str> = study.cases.iter().map(|case| case.label.as_str()).collect();

@@ -7,7 +7,7 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
-use rustix::termios::{ControlModes, OptionalActions, ioctl_tiocexcl, tcgetattr, tcsetattr};
+use rustix::termios::{ControlModes, OptionalActions, ioctl_tiocexcl, ioctl_tiocnxcl, tcgetattr, tcsetattr};
 use serial2_tokio::{CharSize, FlowControl, SerialPort, Settings, StopBits};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -112,7 +112,7 @@ impl SerialLine {
         let mut settings = tcgetattr(&device)?;
         settings.control_modes |= ControlModes::CLOCAL | ControlModes::CREAD;
         tcsetattr(&device, OptionalActions::Now, &settings)?;
-        Ok(Port { port, _lock: device })
+        Ok(Port { port, device })
     }
 }
 
@@ -120,7 +120,15 @@ impl SerialLine {
 #[derive(Debug)]
 pub(crate) struct Port {
     port: SerialPort,
-    _lock: OwnedFd,
+    /// Holds the lock.
+    device: OwnedFd,
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // A pseudo terminal stays as long as its other end is open, and nobody but root could open it again.
+        let _ = ioctl_tiocnxcl(&self.device);
+    }
 }
 
 impl Port {
@@ -209,7 +217,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_open_line_belongs_to_one_program() {
-        let (_device, name) = terminal();
+        let (device, name) = terminal();
         let port = line(&name).open().unwrap();
         let settings = Command::new("stty").arg("-aF").arg(&name).output().unwrap();
         let settings = String::from_utf8_lossy(&settings.stdout).into_owned();
@@ -222,6 +230,9 @@ mod tests {
         assert!(error.contains("another source or program"), "{error}");
         drop(port);
         line(&name).open().unwrap();
+        // And then anybody, also users without privileges.
+        rustix::io::write(&device, b"x\n").unwrap();
+        assert_eq!(read_by_nobody(&name), "");
     }
 
     #[tokio::test]

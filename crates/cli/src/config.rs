@@ -47,7 +47,8 @@ pub(crate) struct InitArgs {
     /// Turn on the dashboard at this address of this machine, such as 127.0.0.1:8080.
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
-    /// Add a source for the Modbus device at HOST[:PORT]. The file then runs as it is. Can be repeated.
+    /// Add a source for the Modbus device at HOST[:PORT], or at a serial line such as /dev/ttyUSB0. The file then runs as it
+    /// is. Can be repeated.
     #[cfg(feature = "gateway")]
     #[arg(long, value_name = "HOST[:PORT]")]
     modbus: Vec<String>,

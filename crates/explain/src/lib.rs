@@ -2,6 +2,7 @@
 //! meant.
 //!
 //! - [`Mistake`]: an error of the TOML library in plain words; `words`: the names of values and types;
+//! - [`key_span`]: the position of a key;
 //! - [`nearest`]: finds the known name closest to a misspelt one;
 //! - [`OneOrMany`]: a value or a list of values that keeps precise error messages;
 //! - [`shown`]: prepares a name or value from a file for a message: shortened, control characters escaped.
@@ -10,11 +11,13 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))] // a test fails by panicking
 
+mod keys;
 mod names;
 mod one_or_many;
 mod shown;
 mod words;
 
+pub use keys::key_span;
 pub use names::{meant, nearest};
 pub use one_or_many::OneOrMany;
 pub use shown::shown;

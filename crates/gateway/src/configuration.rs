@@ -243,6 +243,11 @@ impl GatewayConfig {
                     mistakes.push(fields.mistake(problem, "give each its own name"));
                 }
                 Some(source) => {
+                    if let Some(other) = config.sources.iter().find(|other| shares_device(other, &source)) {
+                        let problem = format!("source {:?} uses the same device", other.settings.name);
+                        let hint = "give the tags of both to one source: only one can open a device";
+                        mistakes.push(fields.mistake(problem, hint));
+                    }
                     lines.push((config.sources.len(), fields));
                     config.sources.push(source);
                 }
@@ -432,6 +437,13 @@ fn take_destination(fields: &mut Fields) -> Result<DestinationConfig, Mistake> {
     Ok(DestinationConfig { settings, sink, line: fields.line(), fingerprint: hasher.finish() })
 }
 
+/// Whether both sources need the same device, perhaps by two paths: adapters often have a second one below
+/// `/dev/serial/by-id`.
+fn shares_device(one: &SourceConfig, two: &SourceConfig) -> bool {
+    let path = |device: &str| std::fs::canonicalize(device).unwrap_or_else(|_| device.into());
+    one.adapter.device().zip(two.adapter.device()).is_some_and(|(one, two)| path(one) == path(two))
+}
+
 /// The names of the future nodes, to detect duplicates.
 #[derive(Debug, Default)]
 struct Names {
@@ -582,6 +594,9 @@ mod tests {
         let tag = |more: &str| {
             format!("{SOURCE}[[tag]]\nsource = \"plc\"\nname = \"a\"\naddress = \"holding:1\"\n{more}")
         };
+        let serial = |device: &str, more: &str| {
+            format!("[[source]]\nname = \"plc\"\ntype = \"modbus\"\ndevice = \"{device}\"\n{more}")
+        };
         for (text, said) in [
             (
                 SOURCE.replace("modbus", "modbsu"),
@@ -614,6 +629,30 @@ mod tests {
                 "g.toml:5: qeue: there is no such setting here; did you mean `queue`?",
             ),
             (format!("{SOURCE}{SOURCE}"), "g.toml:5: there are two sources \"plc\""),
+            (serial("", ""), "g.toml:1: the device is empty"),
+            (serial("/dev/ttyS9", "framing = \"tcp\"\n"), "g.toml:1: framing = \"tcp\" needs an address"),
+            (
+                serial("/dev/ttyS9", "unit = 248\n"),
+                "g.toml:5: unit: the number does not fit; write a whole number from 1 to 247",
+            ),
+            (
+                serial("/dev/ttyS9", "unit = 0\n"),
+                "g.toml:5: unit: the number does not fit; write a whole number from 1 to 247",
+            ),
+            (
+                tag("unit = 248\n").replace(SOURCE, &serial("/dev/ttyS9", "")),
+                "unit: the number does not fit; write a whole number from 1 to 247",
+            ),
+            (
+                serial("/dev/ttyS9", "") + &serial("/dev/ttyS9", "").replace("plc", "other"),
+                "g.toml:5: source \"plc\" uses the same device; give the tags of both to one source",
+            ),
+            (
+                // Another path of a device that exists.
+                serial("/dev/null", "")
+                    + "[[source]]\nname = \"scale\"\ntype = \"line\"\ndevice = \"/dev/../dev/null\"\npattern = \"(.*)\"\n",
+                "g.toml:5: source \"plc\" uses the same device",
+            ),
             (
                 tag("").replace("source = \"plc\"", "source = \"plx\""),
                 "g.toml:5: there is no source \"plx\"; did you mean \"plc\"?",

@@ -24,7 +24,7 @@ fn runtime() -> io::Result<Runtime> {
 }
 
 /// The section of a source with a URL: `opc.tcp://…`, `mqtt://…`, `mqtts://…`, `http://…`, `https://…` or
-/// `modbus://host[:port]`.
+/// `modbus://host[:port]` or, for a serial line, `modbus:///dev/ttyUSB0`.
 ///
 /// # Errors
 /// What is wrong with the URL.
@@ -33,6 +33,7 @@ pub fn section_of_url(url: &str) -> Result<String, String> {
         Some(("opc.tcp", _)) => ("opcua", "url", url),
         Some(("mqtt" | "mqtts", _)) => ("mqtt", "url", url),
         Some(("http" | "https", _)) => ("http", "url", url),
+        Some(("modbus", rest)) if rest.starts_with('/') => ("modbus", "device", rest),
         Some(("modbus", rest)) => ("modbus", "address", rest.trim_end_matches('/')),
         _ => {
             let known = "opc.tcp://, mqtt://, mqtts://, http://, https:// or modbus://";
@@ -95,18 +96,16 @@ pub fn offers(source: &mut SourceConfig, question: &Question) -> Result<Vec<Offe
     offers
 }
 
-/// The result for one host.
+/// The result for one host or serial line.
 #[derive(Debug)]
 pub struct Scanned {
-    /// The host.
-    pub host: String,
-    /// The port.
-    pub port: u16,
+    /// The host or the line.
+    pub way: Way,
     /// The units that answered, or why the connection failed.
     pub units: Result<Vec<Unit>, Fault>,
 }
 
-/// Scans these hosts for Modbus units. Blocks the calling thread.
+/// Scans these hosts and serial lines for Modbus units. Blocks the calling thread.
 ///
 /// # Errors
 /// The asynchronous runtime cannot be started.
@@ -133,8 +132,8 @@ pub fn scan_modbus(
             }
             let Some(done) = tasks.join_next().await else { break };
             // A task that panicked has no result.
-            if let Ok((index, Way::Tcp(host, port) | Way::RtuOverTcp(host, port), units)) = done {
-                found.push((index, Scanned { host, port, units }));
+            if let Ok((index, way, units)) = done {
+                found.push((index, Scanned { way, units }));
             }
             progress(found.len());
         }
@@ -175,6 +174,7 @@ mod tests {
             ("opc.tcp://plc:4840", "OPC UA opc.tcp://plc:4840"),
             ("mqtt://broker", "MQTT 3.1.1 broker:1883"),
             ("modbus://plc", "Modbus TCP plc:502"),
+            ("modbus:///dev/ttyUSB0", "Modbus RTU /dev/ttyUSB0"),
             ("modbus://plc:1502/", "Modbus TCP plc:1502"),
         ] {
             assert_eq!(source_of_url(url).unwrap().adapter.describe(), said);

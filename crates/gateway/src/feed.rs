@@ -271,6 +271,7 @@ impl Feed {
             waits: None,
             is_queued: false,
             is_released: false,
+            is_silent: false,
             generation,
         };
         held.tap_into(&lock(&self.0.taps));
@@ -305,8 +306,8 @@ impl Feed {
             return StatusCode::BAD_NO_COMMUNICATION;
         }
         let (kind, scaling) = match lock(&self.0.held).get(position) {
-            Some(held) if held.is_of(generation) => (held.kind, held.scaling),
-            // The source has removed the variable.
+            Some(held) if held.is_of(generation) && !held.is_silent => (held.kind, held.scaling),
+            // The source has removed the variable, or its device does not answer.
             _ => return StatusCode::BAD_NO_COMMUNICATION,
         };
         let Some(value) = kind.coerce(value) else { return StatusCode::BAD_TYPE_MISMATCH };
@@ -330,6 +331,17 @@ impl Feed {
         generation.map_or(StatusCode::BAD_NODE_ID_UNKNOWN, |it| self.accept_for((position, it), value))
     }
 
+    /// Says that the device of these positions does not answer while others of the source do. Clients cannot write to them
+    /// until their next reading.
+    pub fn silent(&self, positions: impl IntoIterator<Item = usize>) {
+        let mut all = lock(&self.0.held);
+        for position in positions {
+            if let Some(held) = all.get_mut(position) {
+                held.is_silent = true;
+            }
+        }
+    }
+
     /// Stores the readings of one answer of the source. Beyond the rate limit, the newest reading of each tag is queued; readings
     /// that it replaces are counted.
     pub fn deliver(&self, readings: impl IntoIterator<Item = (usize, Reading)>) {
@@ -347,6 +359,7 @@ impl Feed {
         let mut granted = budget.take(per_second, fewest, now);
         for (position, reading) in readings {
             let Some(held) = all.get_mut(position) else { continue };
+            held.is_silent = false;
             if granted == 0 {
                 granted = budget.take(per_second, 1, now);
             }

@@ -263,15 +263,24 @@ impl Wishes {
     pub fn file(&self) -> Result<String, String> {
         let mut text = HEAD.to_owned();
         for (index, address) in self.modbus.iter().enumerate() {
-            let (host, port) = host_and_port(address, 502).ok_or_else(|| {
-                format!("{address:?} is no address; write HOST or HOST:PORT, such as plc7:502")
-            })?;
             let name = format!("modbus-{}", index + 1);
-            let address = target(&host, port);
+            let way = if address.starts_with('/') {
+                // Most devices leave the factory with these settings of the line.
+                let device = quoted(address);
+                format!("device = {device}\nbaud = 19_200\nparity = \"even\"        # or \"odd\", \"none\"")
+            } else {
+                let (host, port) = host_and_port(address, 502).ok_or_else(|| {
+                    format!(
+                        "{address:?} is no address; write HOST or HOST:PORT, such as plc7:502, or the path of a serial \
+                         line, such as /dev/ttyUSB0"
+                    )
+                })?;
+                format!("address = {}", quoted(&target(&host, port)))
+            };
             // Writing to a string cannot fail.
             let _ = write!(
                 text,
-                "\n[[source]]\nname = \"{name}\"\ntype = \"modbus\"\naddress = \"{address}\"\nunit = 1\ninterval = \"1 s\"\n\
+                "\n[[source]]\nname = \"{name}\"\ntype = \"modbus\"\n{way}\nunit = 1\ninterval = \"1 s\"\n\
                  \n[[tag]]\nsource = \"{name}\"\nname = \"Holding registers\"\naddress = \"holding:0\"\ncount = 10\n"
             );
             text.push_str(&MODBUS_TAGS.replace("SOURCE", &name));
@@ -334,7 +343,7 @@ mod tests {
     #[test]
     fn the_written_file_is_a_valid_configuration() {
         let wishes = Wishes {
-            modbus: vec!["plc7".to_owned(), "[::1]:1502".to_owned()],
+            modbus: vec!["plc7".to_owned(), "[::1]:1502".to_owned(), "/dev/ttyUSB0".to_owned()],
             mqtt: vec!["mqtt://broker".to_owned()],
             opcua: vec!["opc.tcp://plc:4841/path".to_owned()],
             http: vec!["https://meter.example.com/status?all=1".to_owned()],
@@ -346,7 +355,8 @@ mod tests {
         let file = ConfigFile::parse(Path::new("g.toml"), &text).unwrap();
         assert!(!file.config().server.simulated_plant && file.is_loopback());
         let gateway = GatewayConfig::parse(Path::new("g.toml"), &text).unwrap().unwrap();
-        assert_eq!(gateway.sources.len(), 7);
+        assert_eq!(gateway.sources.len(), 8);
+        assert_eq!(gateway.sources[2].adapter.describe(), "Modbus RTU /dev/ttyUSB0");
         // The settings in comments must be valid too.
         let all: String = text
             .lines()

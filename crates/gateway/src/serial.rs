@@ -46,6 +46,10 @@ impl SerialLine {
     /// # Errors
     /// The first mistake.
     pub fn take(fields: &mut Fields, device: String, baud: u32, parity: Parity) -> Result<Self, Mistake> {
+        if device.trim().is_empty() {
+            let hint = "write the path of the serial line, such as \"/dev/ttyUSB0\"";
+            return Err(fields.mistake("the device is empty", hint));
+        }
         let parities = [("none", Parity::None), ("even", Parity::Even), ("odd", Parity::Odd)];
         Ok(Self {
             device,

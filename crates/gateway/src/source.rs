@@ -39,6 +39,11 @@ pub trait Adapter: Send {
     /// A short description for users: `Modbus TCP plc:502`.
     fn describe(&self) -> String;
 
+    /// The path of a device that only one source can use.
+    fn device(&self) -> Option<&str> {
+        None
+    }
+
     /// Takes the tag's settings that are specific to the source, such as its address. Readings go to `position` in the [`Feed`].
     ///
     /// # Errors

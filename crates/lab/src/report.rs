@@ -12,6 +12,9 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// Name of a run of `taktwerk sim`, which measures nothing.
+pub const SIMULATION: &str = "sim";
+
 /// The page for a run.
 #[must_use]
 pub fn page(run: &Run, outcomes: &[Outcome]) -> String {
@@ -40,10 +43,12 @@ pub fn page(run: &Run, outcomes: &[Outcome]) -> String {
     }
     html.push_str("<section id=\"machine\"><h2>Machine and versions</h2>");
     fingerprint(&mut html, &run.fingerprint);
-    html.push_str(
+    html.push_str(if run.name == SIMULATION {
+        "Nothing was measured: the same file and seeds give the same figures on every machine.</p></section>"
+    } else {
         "Absolute times depend on this machine and this day. Compare ratios, orderings and shapes. On a virtual \
-         machine, repeat a run before you rely on a difference below 10 %.</p></section>",
-    );
+         machine, repeat a run before you rely on a difference below 10 %.</p></section>"
+    });
     html.push_str("</body></html>\n");
     html
 }

@@ -37,11 +37,11 @@ pub use factors::{Labels, stack_name};
 use crate::cpu::Class;
 use crate::pin::CpuList;
 use serde::{Deserialize, Serialize};
-use taktwerk_explain::{Mistake, OneOrMany};
+use taktwerk_explain::OneOrMany;
 use taktwerk_load::adapters::Adapters;
 use taktwerk_load::result::unknown_figure;
 use taktwerk_load::signals::SignalSet;
-use taktwerk_model::tune::document::Document;
+use taktwerk_model::document::{Document, DocumentError};
 
 /// A scenario as written in the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -345,24 +345,35 @@ impl CpuSpec {
     /// Whether conditions other than the choice of CPUs are requested.
     #[must_use]
     pub fn is_special(&self) -> bool {
-        self.isolate || self.class.is_some() || self.governor.is_some()
+        self.special().is_some()
     }
 
-    /// Contradictions between the keys.
-    fn problem(&self) -> Option<String> {
-        let lists = [&self.server, &self.load].into_iter().flatten();
-        let wrong = lists.filter_map(|list| list.parse::<CpuList>().err());
-        if let Some(error) = wrong.into_iter().next() {
-            return Some(format!("cpu: {error}"));
+    /// The first key of them.
+    fn special(&self) -> Option<&'static str> {
+        let given = [
+            ("isolate", self.isolate),
+            ("class", self.class.is_some()),
+            ("governor", self.governor.is_some()),
+        ];
+        given.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
+    }
+
+    /// The first contradiction between the keys: one of them, and the problem.
+    fn problem(&self) -> Option<(&'static str, String)> {
+        for (key, list) in [("server", &self.server), ("load", &self.load)] {
+            if let Some(Err(error)) = list.as_ref().map(|list| list.parse::<CpuList>()) {
+                return Some((key, error.to_string()));
+            }
         }
         if let Some(Err(error)) = self.class.as_ref().map(|class| class.parse::<Class>()) {
-            return Some(format!("cpu.class: {error}"));
+            return Some(("class", error.to_string()));
         }
         (self.isolate && self.condition != CpuCondition::Isolated).then(|| {
-            format!(
+            let problem = format!(
                 "cpu.isolate keeps the server's CPU free, cpu.condition = \"{}\" puts something else on it: leave one out",
                 self.condition.name()
-            )
+            );
+            ("isolate", problem)
         })
     }
 }
@@ -421,6 +432,8 @@ pub const EMBEDDED: &str = "embedded";
 
 /// PubSub without a broker as a stack: our own publishers and subscribers, which send UADP over UDP.
 pub const BROKERLESS: &str = "uadp-udp";
+/// Name of the simulated stack, which `taktwerk sim` runs.
+pub(crate) const SIMULATED: &str = "sim";
 
 /// Duration and repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -457,6 +470,22 @@ pub struct Threshold {
     /// If set, the limit is a multiple of this stack's figure for the same load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
+}
+
+/// The first threshold that no figure can meet together with one before it, or by itself, and why.
+pub(crate) fn contradiction(thresholds: &[Threshold]) -> Option<(usize, String)> {
+    thresholds.iter().enumerate().find_map(|(at, one)| {
+        let others = thresholds
+            .iter()
+            .take(at + 1)
+            .filter(|other| (&other.metric, &other.of) == (&one.metric, &one.of));
+        let limits = others.flat_map(|other| [(other.below, one.above), (one.below, other.above)]);
+        let (below, above) =
+            limits.filter_map(|(below, above)| below.zip(above)).find(|(below, above)| above >= below)?;
+        let problem =
+            format!("no {} is below {below} and above {above}: change or remove one of both", one.metric);
+        Some((at, problem))
+    })
 }
 
 /// The key of a figure's threshold in a file.
@@ -508,26 +537,13 @@ pub struct Condition {
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// It cannot be parsed.
-    #[error("{}", mistake.within(file))]
-    Parse {
-        /// File name.
-        file: String,
-        /// Position and reason.
-        mistake: Mistake,
-    },
-    /// A threshold names an unknown figure.
+    #[error("{0}")]
+    Document(#[from] DocumentError),
+    /// A value is invalid, contradicts another one, or names an unknown figure.
     #[error("{place}: {problem}")]
-    Figure {
-        /// File, line and key.
+    Value {
+        /// File, line and key, or the option.
         place: String,
-        /// The mistake and its correction.
-        problem: String,
-    },
-    /// Its values are invalid or contradict each other.
-    #[error("{scenario}: {problem}")]
-    Nonsense {
-        /// Name of the scenario.
-        scenario: String,
         /// The mistake and its correction.
         problem: String,
     },
@@ -557,28 +573,40 @@ impl Scenario {
     /// Parses a scenario. `file` is used in messages.
     ///
     /// # Errors
-    /// With line and column, and the valid keys.
+    /// With file, line and key.
     pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = toml::from_str(text).map_err(|error| ScenarioError::Parse {
-            file: file.to_owned(),
-            mistake: Mistake::of(&error, Some(text)),
-        })?;
-        scenario.check()?;
+        Self::read(&Document::parse(text, file, &[])?)
+    }
+
+    /// Reads a scenario from a document, which can have replaced values.
+    ///
+    /// # Errors
+    /// With file, line and key, or the option that replaced a value.
+    pub fn read(document: &Document) -> Result<Self, ScenarioError> {
+        let scenario: Self = document.read()?;
+        let at =
+            |check::Wrong { key, problem }| ScenarioError::Value { place: document.place(&key), problem };
+        scenario.check().map_err(at)?;
         Ok(scenario)
     }
 
-    /// Checks that all thresholds refer to existing figures. `text` is the source of this scenario.
+    /// Checks what matters only for a measurement: that the stacks are not simulated, and that all thresholds refer to
+    /// measured figures. `text` is the source of this scenario.
     ///
     /// # Errors
-    /// The first unknown figure, with its line.
-    pub fn check_figures(&self, text: &str, file: &str) -> Result<(), ScenarioError> {
+    /// The first mistake, with its line.
+    pub fn check_measured(&self, text: &str, file: &str) -> Result<(), ScenarioError> {
+        let document = Document::parse(text, file, &[])?;
+        let wrong = |key: &str, problem| Err(ScenarioError::Value { place: document.place(key), problem });
+        if self.stacks.iter().any(|stack| stack == SIMULATED) {
+            let problem = format!(
+                "{SIMULATED:?} is simulated, not measured: run `taktwerk sim {file}`, or name other stacks"
+            );
+            return wrong("stacks", problem);
+        }
         let unknown = |one: &Threshold| Some((unknown_figure(&one.metric)?, one.metric.clone()));
         let Some((problem, metric)) = self.thresholds.iter().find_map(unknown) else { return Ok(()) };
-        let place = match Document::parse(text, file, &[]) {
-            Ok(document) => document.place(&key_of_threshold(&document, &metric)),
-            Err(_) => file.to_owned(),
-        };
-        Err(ScenarioError::Figure { place, problem })
+        wrong(&key_of_threshold(&document, &metric), problem)
     }
 
     /// All combinations of the factors; stacks vary fastest.

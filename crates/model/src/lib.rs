@@ -10,6 +10,7 @@
 //! Measurements are made by the laboratory, which converts them to [`cpu::Observation`]s.
 
 pub mod cpu;
+pub mod document;
 pub mod figures;
 pub mod host;
 pub mod plant;

@@ -5,9 +5,9 @@ mod changes;
 pub use changes::Change;
 
 use crate::cpu::{Model, Observation};
+use crate::document::{Document, DocumentError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use taktwerk_explain::Mistake;
 
 /// A plant as described in a file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -78,14 +78,20 @@ impl Default for Hardware {
 }
 
 impl Hardware {
-    /// Contradictions and invalid values.
-    fn problem(&self) -> Option<&'static str> {
-        let figures = [self.slower, self.memory_mb, self.network_mbit, self.cpu_percent];
-        if !figures.iter().all(|figure| *figure > 0.0 && figure.is_finite()) {
-            return Some("slower, memory_mb, network_mbit and cpu_percent must be positive");
+    /// The first key with a contradiction or an invalid value, and the problem.
+    fn problem(&self) -> Option<(&'static str, String)> {
+        let figures = [
+            ("slower", self.slower),
+            ("memory_mb", self.memory_mb),
+            ("network_mbit", self.network_mbit),
+            ("cpu_percent", self.cpu_percent),
+        ];
+        if let Some((key, figure)) = figures.into_iter().find(|(_, figure)| !is_positive(*figure)) {
+            return Some((key, format!("{figure}: it must be a positive number")));
         }
-        (self.calibration.is_some() && self.is_scaled())
-            .then_some("with a calibration nothing is scaled: remove either slower or calibration")
+        (self.calibration.is_some() && self.is_scaled()).then(|| {
+            ("slower", "with a calibration nothing is scaled: remove either slower or calibration".to_owned())
+        })
     }
 
     /// Whether it is a different machine than the model's.
@@ -124,33 +130,20 @@ pub struct Node {
 #[derive(Debug, thiserror::Error)]
 pub enum PlantError {
     /// It cannot be parsed.
-    #[error("{}", mistake.within(file))]
-    Parse {
-        /// Name of the file.
-        file: String,
-        /// Position and reason.
-        mistake: Mistake,
-    },
+    #[error("{0}")]
+    Document(#[from] DocumentError),
     /// It has no nodes.
     #[error("{file} has no [[node]]: describe at least one")]
     Empty {
         /// Name of the file.
         file: String,
     },
-    /// Hardware is described twice, contradicts itself, or has invalid values.
-    #[error("hardware {hardware:?}: {problem}")]
-    Hardware {
-        /// The hardware.
-        hardware: String,
-        /// The problem.
-        problem: &'static str,
-    },
-    /// A node refers to unknown hardware, or has invalid values.
-    #[error("node {node:?}: {problem}")]
-    Node {
-        /// The node.
-        node: String,
-        /// The problem.
+    /// Hardware is described twice, a node refers to unknown hardware, or a value is invalid.
+    #[error("{place}: {problem}")]
+    Value {
+        /// File, line and key.
+        place: String,
+        /// The problem and its correction.
         problem: String,
     },
 }
@@ -252,49 +245,43 @@ impl Plant {
     /// Parses a plant. `file` is used in messages.
     ///
     /// # Errors
-    /// With line and column.
+    /// With file, line and key.
     pub fn parse(text: &str, file: &str) -> Result<Self, PlantError> {
-        let plant: Self = toml::from_str(text).map_err(|error| PlantError::Parse {
-            file: file.to_owned(),
-            mistake: Mistake::of(&error, Some(text)),
-        })?;
+        Self::read(&Document::parse(text, file, &[])?)
+    }
+
+    /// Reads a plant from a document, which can have replaced values.
+    ///
+    /// # Errors
+    /// With file, line and key, or the option that replaced a value.
+    pub fn read(document: &Document) -> Result<Self, PlantError> {
+        let plant: Self = document.read()?;
         if plant.nodes.is_empty() {
-            return Err(PlantError::Empty { file: file.to_owned() });
+            return Err(PlantError::Empty { file: document.file().to_owned() });
         }
+        let wrong =
+            |key: &str, problem: String| Err(PlantError::Value { place: document.place(key), problem });
         for (at, hardware) in plant.hardware.iter().enumerate() {
-            if let Some(problem) = hardware.problem() {
-                return Err(PlantError::Hardware { hardware: hardware.name.clone(), problem });
+            if let Some((key, problem)) = hardware.problem() {
+                return wrong(&format!("hardware.{at}.{key}"), problem);
             }
             if plant.hardware.iter().take(at).any(|earlier| earlier.name == hardware.name) {
-                let problem = "it is described twice: remove one description";
-                return Err(PlantError::Hardware { hardware: hardware.name.clone(), problem });
+                let problem = format!("{:?} is described twice: remove one description", hardware.name);
+                return wrong(&format!("hardware.{at}.name"), problem);
             }
         }
-        for node in &plant.nodes {
-            let wrong = |problem: &str| {
-                Err(PlantError::Node { node: node.name.clone(), problem: problem.to_owned() })
-            };
-            let figures = [node.points, node.clients, node.interval_ms];
-            if !figures.iter().all(|figure| *figure > 0.0 && figure.is_finite()) {
-                return wrong("points, clients and interval_ms must be positive numbers");
-            }
-            if node.count == 0 {
-                return wrong("count must be at least 1: otherwise remove the node");
-            }
-            if !(0.0..=1.0).contains(&node.changing) {
-                return wrong("changing must be a share from 0 to 1");
-            }
-            let known = |name: &String| plant.hardware.iter().any(|hardware| hardware.name == *name);
-            if node.hardware.as_ref().is_some_and(|name| !known(name)) {
-                return wrong("its hardware is not described: add [[hardware]] with this name");
+        for (at, node) in plant.nodes.iter().enumerate() {
+            if let Some((key, problem)) = node.problem(&plant.hardware) {
+                return wrong(&format!("node.{at}.{key}"), problem);
             }
         }
         Ok(plant)
     }
 
-    /// Hardware with its own calibration: name and file.
-    pub fn calibrations(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.hardware.iter().filter_map(|one| Some((one.name.as_str(), one.calibration.as_deref()?)))
+    /// Hardware with its own calibration: its position, its name and the file.
+    pub fn calibrations(&self) -> impl Iterator<Item = (usize, &str, &str)> {
+        let all = self.hardware.iter().enumerate();
+        all.filter_map(|(at, one)| Some((at, one.name.as_str(), one.calibration.as_deref()?)))
     }
 
     /// Whether there are nodes on hardware without its own calibration.
@@ -317,6 +304,29 @@ impl Plant {
         let named = node.hardware.as_ref();
         let found = named.and_then(|name| self.hardware.iter().find(|hardware| hardware.name == *name));
         found.cloned().unwrap_or_default()
+    }
+}
+
+fn is_positive(figure: f64) -> bool {
+    figure > 0.0 && figure.is_finite()
+}
+
+impl Node {
+    /// The first key with an invalid value, and the problem.
+    fn problem(&self, hardware: &[Hardware]) -> Option<(&'static str, String)> {
+        let figures = [("points", self.points), ("clients", self.clients), ("interval_ms", self.interval_ms)];
+        if let Some((key, figure)) = figures.into_iter().find(|(_, figure)| !is_positive(*figure)) {
+            return Some((key, format!("{figure}: it must be a positive number")));
+        }
+        if self.count == 0 {
+            return Some(("count", "it must be at least 1: otherwise remove the node".to_owned()));
+        }
+        if !(0.0..=1.0).contains(&self.changing) {
+            return Some(("changing", format!("{} is not a share from 0 to 1", self.changing)));
+        }
+        let unknown = self.hardware.as_ref().filter(|name| hardware.iter().all(|one| one.name != **name))?;
+        let problem = format!("{unknown:?} is not described: add [[hardware]] with this name");
+        Some(("hardware", problem))
     }
 }
 
@@ -453,7 +463,7 @@ mod tests {
     fn calibrated_hardware_is_not_scaled() {
         let text = TEXT.replace("slower = 100", "calibration = \"small.json\"");
         let plant = Plant::parse(&text, "x").unwrap();
-        assert_eq!(plant.calibrations().collect::<Vec<_>>(), [("small", "small.json")]);
+        assert_eq!(plant.calibrations().collect::<Vec<_>>(), [(0, "small", "small.json")]);
         // The other node is on the model's machine.
         assert!(plant.needs_a_model());
         let all = text.replace("clients = 2\n", "clients = 2\n        hardware = \"small\"\n");
@@ -475,14 +485,27 @@ mod tests {
         assert!(error.to_string().contains("not described"), "{error}");
         assert!(Plant::parse(&TEXT.replace("points", "pionts"), "x").is_err());
         let error = Plant::parse(&TEXT.replace("memory_mb = 64", "memory_mb = 0"), "x").unwrap_err();
-        assert!(error.to_string().contains("must be positive"), "{error}");
-        for (line, wrong, hint) in [
-            ("slower = 100", "slower = 100\ncalibration = \"small.json\"", "nothing is scaled"),
-            ("slower = 100", "slower = 100\n[[hardware]]\nname = \"small\"", "twice"),
-            ("count = 2", "count = 0", "at least 1"),
+        assert!(error.to_string().contains("must be a positive number"), "{error}");
+        for (line, wrong, place, hint) in [
+            (
+                "slower = 100",
+                "slower = 100\ncalibration = \"small.json\"",
+                "x:5: hardware.0.slower: ",
+                "nothing is scaled",
+            ),
+            (
+                "slower = 100",
+                "slower = 100\n[[hardware]]\nname = \"small\"",
+                "x:7: hardware.1.name: ",
+                "twice",
+            ),
+            ("memory_mb = 64", "network_mbit = 0", "x:6: hardware.0.network_mbit: ", "positive"),
+            ("count = 2", "count = 0", "x:9: node.0.count: ", "at least 1"),
+            ("clients = 2", "clients = 2\nchanging = 2.0", "x:18: node.1.changing: ", "from 0 to 1"),
+            ("hardware = \"small\"", "hardware = \"tiny\"", "x:13: node.0.hardware: ", "not described"),
         ] {
             let error = Plant::parse(&TEXT.replace(line, wrong), "x").unwrap_err().to_string();
-            assert!(error.contains(hint), "{error}");
+            assert!(error.starts_with(place) && error.contains(hint), "{error}");
         }
         let error = Plant::parse("name = \"x\"\nnode = []", "empty.toml").unwrap_err().to_string();
         assert!(error.contains("empty.toml has no [[node]]"), "{error}");

@@ -167,8 +167,30 @@ mod tests {
         body
     }
 
+    /// Runs a test in a process of its own. Other threads that are just registering a place of a span turn it off for all
+    /// threads, if they have no subscriber.
+    fn alone(name: &str, test: fn()) {
+        const ALONE: &str = "TAKTWERK_TEST_ALONE";
+        if std::env::var_os(ALONE).is_some() {
+            return test();
+        }
+        let name = format!("{}::{name}", module_path!().split_once("::").map_or("", |(_, module)| module));
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = command.args([&*name, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
     #[test]
     fn a_request_has_a_span_with_its_services_until_it_is_answered() {
+        alone("a_request_has_a_span_with_its_services_until_it_is_answered", spans_of_requests);
+    }
+
+    fn spans_of_requests() {
         let notes = Notes(Arc::default(), true);
         tracing::subscriber::with_default(notes.clone(), || {
             let mut spans = Spans::default();
@@ -200,6 +222,10 @@ mod tests {
 
     #[test]
     fn without_tracing_nothing_is_stored() {
+        alone("without_tracing_nothing_is_stored", no_spans);
+    }
+
+    fn no_spans() {
         let notes = Notes(Arc::default(), false);
         tracing::subscriber::with_default(notes.clone(), || {
             let mut spans = Spans::default();

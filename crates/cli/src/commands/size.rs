@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_model::Model;
+use taktwerk_model::document::Document;
 use taktwerk_model::figures;
 use taktwerk_model::plant::{Change, Need, Plant, Sized, Verdict};
 
@@ -47,12 +48,18 @@ fn need(need: Option<&Need>) -> String {
 pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
     let file = arguments.file.display().to_string();
     let text = text_file::read(&arguments.file)?;
-    let plant = Plant::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
+    let document = Document::parse(&text, &file, &[]).map_err(|error| Failure::Usage(error.to_string()))?;
+    let plant = Plant::read(&document).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut calibrated = BTreeMap::new();
-    for (hardware, file) in plant.calibrations() {
+    for (at, hardware, file) in plant.calibrations() {
         // Relative to the directory of the plant file.
         let directory = arguments.file.parent().unwrap_or_else(|| Path::new(""));
-        calibrated.insert(hardware.to_owned(), arguments.source.read(directory, Path::new(file))?);
+        let model = arguments.source.read(directory, Path::new(file));
+        let place = || document.place(&format!("hardware.{at}.calibration"));
+        calibrated.insert(
+            hardware.to_owned(),
+            model.map_err(|error| Failure::Usage(format!("{}: {error}", place())))?,
+        );
     }
     // If all hardware has its own calibration, no other model is needed.
     let model = match calibrated.values().next().filter(|_| !plant.needs_a_model()) {

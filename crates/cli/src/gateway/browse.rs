@@ -20,7 +20,7 @@ use taktwerk_lab::table::{Align, Table};
 /// Arguments of `taktwerk gateway browse`.
 #[derive(Debug, Args)]
 pub(crate) struct BrowseArgs {
-    /// A configuration file, or a URL: opc.tcp://…, mqtt://…, http://…, modbus://host[:port]
+    /// A configuration file, or a URL: opc.tcp://…, mqtt://…, http://…, modbus://host[:port], modbus:///dev/ttyUSB0
     #[arg(value_name = "FILE|URL")]
     target: String,
 

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use taktwerk_gateway::adapter::modbus::link::Way;
 use taktwerk_gateway::adapter::modbus::scan::object_name;
-use taktwerk_gateway::connect::target;
 use taktwerk_gateway::discover::{self, Scanned};
+use taktwerk_gateway::serial::{Parity, SerialLine};
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_schema::{ApplicationDescription, EndpointDescription};
 
@@ -23,7 +23,8 @@ use taktwerk_schema::{ApplicationDescription, EndpointDescription};
 #[derive(Debug, Args)]
 #[group(id = "targets", required = true, multiple = true, args = ["modbus", "opcua"])]
 pub(crate) struct ScanArgs {
-    /// Look for Modbus units at HOST[:PORT[-PORT]]; HOST can be a range such as 10.0.0.1-20. Can be repeated.
+    /// Look for Modbus units at HOST[:PORT[-PORT]]; HOST can be a range such as 10.0.0.1-20. Or at a serial line such as
+    /// /dev/ttyUSB0. Can be repeated.
     #[arg(long, value_name = "RANGE")]
     modbus: Vec<String>,
 
@@ -34,6 +35,14 @@ pub(crate) struct ScanArgs {
     /// The devices speak RTU over TCP.
     #[arg(long)]
     rtu: bool,
+
+    /// Bits per second of serial lines.
+    #[arg(long, value_name = "N", default_value_t = 19_200, value_parser = clap::value_parser!(u32).range(300..=4_000_000))]
+    baud: u32,
+
+    /// Parity of serial lines.
+    #[arg(long, value_name = "PARITY", default_value = "even", value_parser = PARITIES.map(|(name, _)| name))]
+    parity: String,
 
     /// Timeout of a Modbus unit.
     #[arg(long, value_name = "SPAN", default_value = "500ms", value_parser = span::seconds)]
@@ -56,10 +65,30 @@ struct Discovered {
     outcome: Result<(Vec<ApplicationDescription>, Vec<EndpointDescription>), Failure>,
 }
 
+/// The words for the parity of a line.
+const PARITIES: [(&str, Parity); 3] = [("even", Parity::Even), ("odd", Parity::Odd), ("none", Parity::None)];
+
+impl ScanArgs {
+    fn line(&self, device: &str) -> SerialLine {
+        let parity = PARITIES.iter().find(|(name, _)| *name == self.parity);
+        SerialLine {
+            device: device.to_owned(),
+            baud: self.baud,
+            parity: parity.map_or(Parity::Even, |(_, parity)| *parity),
+            stop_bits: 1,
+            data_bits: 8,
+        }
+    }
+}
+
 /// Scans and prints.
 pub(crate) fn run(arguments: &ScanArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut ways = Vec::new();
     for range in &arguments.modbus {
+        if range.starts_with('/') {
+            ways.push(Way::Serial(arguments.line(range)));
+            continue;
+        }
         for (host, port) in targets::targets(range, 502).map_err(Failure::Usage)? {
             ways.push(if arguments.rtu { Way::RtuOverTcp(host, port) } else { Way::Tcp(host, port) });
         }
@@ -129,7 +158,7 @@ fn modbus_text(scanned: &[Scanned]) -> String {
                 for unit in units {
                     let identity: Vec<&str> = unit.identity.iter().map(|(_, text)| text.as_str()).collect();
                     table.row([
-                        target(&host.host, host.port),
+                        host.way.target(),
                         unit.number.to_string(),
                         identity.join(", "),
                         unit.exception.clone().unwrap_or_else(|| "can be read".to_owned()),
@@ -157,9 +186,14 @@ fn modbus_document(host: &Scanned) -> Value {
         });
         units.collect::<Vec<_>>()
     });
+    let (address, port, device) = match &host.way {
+        Way::Tcp(host, port) | Way::RtuOverTcp(host, port) => (Some(host), Some(port), None),
+        Way::Serial(line) => (None, None, Some(&line.device)),
+    };
     json!({
-        "Host": host.host,
-        "Port": host.port,
+        "Host": address,
+        "Port": port,
+        "Device": device,
         "Units": units.as_ref().ok(),
         "Error": units.as_ref().err().map(ToString::to_string),
     })

@@ -24,7 +24,8 @@ pub(super) fn configured(mut builder: ServerBuilder, file: &ConfigFile) -> Resul
         builder = builder.alarm_file(file.resolve(path));
     }
     let own = |name: &str, millis: f64| -> Result<Duration, Failure> {
-        let millis = span(name, millis).map_err(|why| Failure::Usage(format!("[alarms] {why}")))?;
+        let wrong = |why| Failure::Usage(file.mistake_of(&format!("alarms.{name}"), why, "").to_string());
+        let millis = span(name, millis).map_err(wrong)?;
         Ok(Duration::from_secs_f64(millis / 1e3))
     };
     if let Some(millis) = section.certificate_expires_before {
@@ -134,11 +135,13 @@ pub(super) fn change(
 /// Adds the metrics of a configuration.
 pub(super) fn add_metrics(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
     let Some(minutes) = file.config().alarms.metrics_minutes else { return Ok(()) };
-    let wrong = |why: &str| Failure::Usage(format!("[alarms] metrics_minutes = {minutes}: {why}"));
+    let wrong = |problem: &dyn core::fmt::Display, hint: &str| {
+        Failure::Usage(file.mistake_of("alarms.metrics_minutes", problem, hint).to_string())
+    };
     if minutes == 0 {
-        return Err(wrong("use a number of minutes from 1 on, or leave it out"));
+        return Err(wrong(&"0 minutes are too few", "use a number of minutes from 1 on, or leave it out"));
     }
-    server.alarm_metrics(minutes).map_err(|error| wrong(&error.to_string()))
+    server.alarm_metrics(minutes).map_err(|error| wrong(&error, ""))
 }
 
 /// Reads a sound file up to the maximum length.

@@ -56,28 +56,28 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
     }
     let config = file.config();
     let written = [
-        ("audit", &config.audit.file),
-        ("pubsub", &config.pubsub.save_to),
-        ("pubsub", &config.pubsub.replay_file),
-        ("history", &config.history.file),
-        ("alarms", &config.alarms.file),
-        ("durable_subscriptions", &config.durable_subscriptions.file),
+        ("audit.file", &config.audit.file),
+        ("pubsub.save_to", &config.pubsub.save_to),
+        ("pubsub.replay_file", &config.pubsub.replay_file),
+        ("history.file", &config.history.file),
+        ("alarms.file", &config.alarms.file),
+        ("durable_subscriptions.file", &config.durable_subscriptions.file),
     ];
-    for (section, path) in written {
+    for (key, path) in written {
         let Some(path) = path.as_ref().map(|path| file.resolve(path)) else { continue };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(Failure::Usage(format!(
-                "[{section}] {}: the directory {} does not exist; create it, or name a file in another one",
-                path.display(),
-                folder.display()
-            )));
+            let problem = format!("the directory {} does not exist", folder.display());
+            let hint = "create it, or name a file in another one";
+            return Err(usage(&file.mistake_of(key, problem, hint)));
         }
     }
     if let Some(folder) = nodeset_folder(file).filter(|folder| !folder.is_dir()) {
-        return Err(Failure::Usage(format!(
-            "[nodeset_methods] folder: the directory {} does not exist; create it, or name another one",
-            folder.display()
+        let problem = format!("the directory {} does not exist", folder.display());
+        return Err(usage(&file.mistake_of(
+            "nodeset_methods.folder",
+            problem,
+            "create it, or name another one",
         )));
     }
     for section in &config.files {
@@ -160,13 +160,17 @@ fn xml_files(folder: &Path) -> Vec<PathBuf> {
 pub(super) fn headroom_of(file: &ConfigFile) -> Result<Option<headroom::Settings>, Failure> {
     let config = file.config();
     let section = &config.headroom;
+    let wrong = |key: &str, problem: &str, hint: &str| {
+        Failure::Usage(file.mistake_of(&format!("headroom.{key}"), problem, hint).to_string())
+    };
     let Some(calibration) = &section.calibration else {
         return match section.admit {
             AdmitSetting::Always => Ok(None),
-            AdmitSetting::Headroom => Err(Failure::Usage(
-                "[headroom] admit = \"headroom\" needs a calibration: run `taktwerk lab calibrate --quick`, then `taktwerk \
-                 model fit -o models.json`, and set calibration = \"models.json\""
-                    .to_owned(),
+            AdmitSetting::Headroom => Err(wrong(
+                "admit",
+                "it needs a calibration",
+                "run `taktwerk lab calibrate --quick`, then `taktwerk model fit -o models.json`, and set calibration = \
+                 \"models.json\"",
             )),
         };
     };
@@ -176,8 +180,11 @@ pub(super) fn headroom_of(file: &ConfigFile) -> Result<Option<headroom::Settings
     };
     // Assume encryption, the most expensive mode, if clients cannot connect without security.
     let is_encrypted = !config.security.none;
-    let folder = file.folder();
-    headroom::load(folder, calibration, section.limit, config.server.threads, admit, is_encrypted).map(Some)
+    let prices = headroom::prices(file.folder(), calibration, is_encrypted)
+        .map_err(|problem| wrong("calibration", &problem, headroom::CALIBRATE))?;
+    let limit = headroom::limit(section.limit, config.server.threads)
+        .map_err(|problem| wrong("limit", &problem, headroom::LIMITS))?;
+    Ok(Some(headroom::Settings { prices, limit, admit }))
 }
 
 impl Configured {

@@ -1,13 +1,12 @@
 //! CPU headroom of this server: prices from a calibration, measured CPU, and warnings.
 
-use crate::failure::Failure;
-use crate::hosts;
+use crate::commands::model;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use taktwerk::headroom::{Admit, Prices};
-use taktwerk_model::Model;
-use taktwerk_server::headroom::Headroom;
+use taktwerk_lab::machine::Machine;
+use taktwerk_server::headroom::{Headroom, Report};
 
 /// The headroom settings.
 #[derive(Debug, Clone, Copy)]
@@ -21,41 +20,42 @@ pub(super) struct Settings {
 /// Default share of the CPU for clients.
 pub(super) const LIMIT: f64 = 0.8;
 
-/// Reads a calibration: a file in `folder`, or a built-in host. `share` of `threads` cores may be used.
-pub(super) fn load(
-    folder: &Path,
-    path: &Path,
-    share: f64,
-    threads: usize,
-    admit: Admit,
-    is_encrypted: bool,
-) -> Result<Settings, Failure> {
+/// What to do about a calibration that cannot be used.
+pub(super) const CALIBRATE: &str =
+    "`taktwerk lab calibrate --quick`, then `taktwerk model fit -o FILE` writes a cost model of this machine";
+/// What to do about a wrong limit.
+pub(super) const LIMITS: &str = "write 0.8 for 80 %";
+
+/// The CPU limit in cores: a share of the CPU of all threads.
+pub(super) fn limit(share: f64, threads: usize) -> Result<f64, String> {
+    match share > 0.0 && share <= 1.0 {
+        true => Ok(share * threads.max(1) as f64),
+        false => Err(format!("{share} is not a share above 0 and up to 1")),
+    }
+}
+
+/// Reads the prices of a calibration: a file in `folder`, or a built-in host. Warns if it was measured with another version
+/// or on another machine.
+pub(super) fn prices(folder: &Path, path: &Path, is_encrypted: bool) -> Result<Prices, String> {
+    let models = model::read(folder, path).map_err(|error| error.to_string())?;
     let file = path.display();
-    let wrong = |problem: &dyn std::fmt::Display| Failure::Usage(format!("headroom: {file}: {problem}"));
-    if !(share > 0.0 && share <= 1.0) {
-        return Err(Failure::Usage(format!("headroom: limit {share} is not a share above 0 and up to 1")));
+    let own = models.iter().find(|model| model.stack == "own");
+    let own = own.ok_or_else(|| format!("{file} contains no model of taktwerk"))?;
+    let machine = Machine::this().cpu;
+    if let Some(origin) = own.origin.as_ref().filter(|origin| origin.machine != machine) {
+        tracing::warn!(
+            "{file}: measured on {}, this machine is {machine}: the predicted CPU can differ. {CALIBRATE}",
+            origin.machine
+        );
     }
-    let text = hosts::read(folder, path, hosts::Kind::Models).map_err(|error| {
-        Failure::Usage(format!("headroom: {error}; `taktwerk model fit -o FILE` writes a cost model"))
-    })?;
-    let models: Vec<Model> = serde_json::from_str(&text).map_err(|error| {
-        wrong(&format!("not a cost model: {error}; `taktwerk model fit -o FILE` writes one"))
-    })?;
-    if let Some(problem) = models.iter().find_map(Model::problem) {
-        return Err(wrong(&problem));
-    }
-    let own = models.iter().find(|model| model.stack == "own").ok_or_else(|| {
-        wrong(&"it contains no model of taktwerk: run `taktwerk lab calibrate --quick`, then `taktwerk model fit -o FILE`")
-    })?;
     let [idle, value, value_growth, message] = own.prices(is_encrypted);
     // Convert percent of a core to cores.
-    let prices = Prices {
+    Ok(Prices {
         idle: idle / 100.0,
         value: value / 100.0,
         value_growth: value_growth / 100.0,
         message: message / 100.0,
-    };
-    Ok(Settings { prices, limit: share * threads.max(1) as f64, admit })
+    })
 }
 
 /// Measures the CPU each second and warns near the limit.
@@ -100,15 +100,26 @@ impl Watch {
             return;
         }
         self.warned = Some(now);
-        let percent = |cores: f64| taktwerk_model::figures::number(cores * 100.0);
-        tracing::warn!(
-            "the CPU limit is nearly reached: {} % of a core predicted for the clients' requests, {} % used, limit {} %. \
-             {} more signals/s are possible",
-            percent(report.predicted),
-            percent(report.actual.unwrap_or(0.0)),
-            percent(report.limit),
-            taktwerk_model::figures::number(report.remaining_values_per_s),
-        );
+        tracing::warn!("{}", warning(&report));
+    }
+}
+
+/// The warning near the limit. How many signals fit is only said if the clients' requests are the reason: it does not
+/// consider other work.
+fn warning(report: &Report) -> String {
+    let percent = |cores: f64| taktwerk_model::figures::number(cores * 100.0);
+    let [predicted, actual, limit] =
+        [report.predicted, report.actual.unwrap_or(0.0), report.limit].map(percent);
+    let figures = format!(
+        "{predicted} % of a core predicted for the clients' requests, {actual} % used, limit {limit} %"
+    );
+    if report.predicted >= NEAR * report.limit {
+        let left = taktwerk_model::figures::number(report.remaining_values_per_s);
+        format!("the CPU limit is nearly reached: {figures}. {left} more signals/s fit")
+    } else {
+        format!(
+            "the CPU limit is nearly reached: {figures}. Other work uses the CPU, such as reads, history or sources"
+        )
     }
 }
 
@@ -120,26 +131,39 @@ mod tests {
     fn invalid_calibrations_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("models.json");
-        let named = Path::new("models.json");
-        let load =
-            |share: f64| load(directory.path(), named, share, 1, Admit::Always, false).map(|one| one.limit);
-        let error = |share: f64| load(share).unwrap_err().to_string();
-        assert!(error(0.8).contains("model fit -o"), "{}", error(0.8));
+        let error = || prices(directory.path(), Path::new("models.json"), false).unwrap_err();
+        assert!(error().starts_with("cannot read models.json: "), "{}", error());
         std::fs::write(&path, "[]").unwrap();
-        assert!(error(0.8).contains("lab calibrate"), "{}", error(0.8));
+        assert!(error().contains("models.json is not a file of models: it contains no model"), "{}", error());
         std::fs::write(&path, "{").unwrap();
-        assert!(error(0.8).contains("not a cost model"), "{}", error(0.8));
-        assert!(error(0.0).contains("limit 0"), "{}", error(0.0));
+        assert!(error().contains("models.json is not a file of models: "), "{}", error());
+        for share in [0.0, -0.5, 1.1, 80.0, f64::NAN] {
+            assert_eq!(limit(share, 2), Err(format!("{share} is not a share above 0 and up to 1")));
+        }
+        assert_eq!(limit(0.5, 4), Ok(2.0));
     }
 
     #[test]
     fn built_in_hosts_are_calibrations() {
         let directory = tempfile::tempdir().unwrap();
-        let of = |name: &str| load(directory.path(), Path::new(name), 0.5, 2, Admit::Headroom, false);
-        let settings = of("epyc-vm").unwrap();
-        assert!(settings.prices.value > 0.0 && settings.prices.message > settings.prices.value);
-        assert_eq!(settings.limit, 1.0);
-        assert!(of("vax").unwrap_err().to_string().contains("come with taktwerk: epyc-vm"));
+        let of = |name: &str| prices(directory.path(), Path::new(name), false);
+        let prices = of("epyc-vm").unwrap();
+        assert!(prices.value > 0.0 && prices.message > prices.value);
+        assert!(of("vax").unwrap_err().contains("come with taktwerk: epyc-vm"));
+    }
+
+    #[test]
+    fn the_warning_names_the_reason() {
+        let prices = Prices { idle: 0.0, value: 1e-6, value_growth: 0.0, message: 1e-5 };
+        let report = Headroom::new(prices, 0.8, Admit::Always).report();
+        let said = |predicted, actual| warning(&Report { predicted, actual: Some(actual), ..report });
+        let of_clients = said(0.79, 0.3);
+        assert!(
+            of_clients.contains("79 % of a core predicted") && of_clients.contains("signals/s fit"),
+            "{of_clients}"
+        );
+        let of_others = said(0.1, 0.78);
+        assert!(of_others.contains("Other work uses the CPU") && !of_others.contains("fit"), "{of_others}");
     }
 
     #[test]

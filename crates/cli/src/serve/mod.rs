@@ -509,8 +509,13 @@ fn headroom_of(
     let admit = if arguments.admit_headroom { Admit::Headroom } else { Admit::Always };
     // If clients can choose, most use no security, so predict without it.
     let is_encrypted = false;
-    headroom::load(Path::new(""), path, arguments.headroom_limit, arguments.threads, admit, is_encrypted)
-        .map(Some)
+    let wrong =
+        |option: &str, problem: String, hint: &str| Failure::Usage(format!("--{option}: {problem}; {hint}"));
+    let prices = headroom::prices(Path::new(""), path, is_encrypted)
+        .map_err(|problem| wrong("headroom", problem, headroom::CALIBRATE))?;
+    let limit = headroom::limit(arguments.headroom_limit, arguments.threads)
+        .map_err(|problem| wrong("headroom-limit", problem, headroom::LIMITS))?;
+    Ok(Some(headroom::Settings { prices, limit, admit }))
 }
 
 /// Applies the CPU options.

@@ -13,8 +13,8 @@ fn settings(file: &ConfigFile, instance: &str) -> Result<Option<OtlpSettings>, F
     let section = &file.config().otlp;
     let Some(url) = &section.url else { return Ok(None) };
     if section.services && !section.traces {
-        let problem = "[otlp] services = true needs traces = true";
-        return Err(Failure::Usage(problem.to_owned()));
+        let mistake = file.mistake_of("otlp.services", "it needs traces", "set traces = true");
+        return Err(Failure::Usage(mistake.to_string()));
     }
     let name = section.service_name.as_ref().unwrap_or(&file.config().server.application_name);
     let settings = OtlpSettings {
@@ -26,7 +26,7 @@ fn settings(file: &ConfigFile, instance: &str) -> Result<Option<OtlpSettings>, F
         ca_file: section.ca_file.as_deref().map(|path| file.resolve(path)),
         service: (name.clone(), instance.to_owned()),
     };
-    settings.check().map_err(|error| Failure::Usage(format!("[otlp] {error}")))?;
+    settings.check().map_err(|error| Failure::Usage(file.mistake_of("otlp", error, "").to_string()))?;
     Ok(Some(settings))
 }
 
@@ -50,7 +50,7 @@ pub(super) fn start(
     let (url, more) = (settings.url.clone(), extras.collectors.clone());
     let spans = crate::logging::spans();
     let otlp = Otlp::start(settings, Arc::clone(running.shared()), more, spans);
-    let otlp = otlp.map_err(|error| Failure::Usage(format!("[otlp] {error}")))?;
+    let otlp = otlp.map_err(|error| Failure::Usage(file.mistake_of("otlp", error, "").to_string()))?;
     extras.collectors.push(otlp.collector());
     tell!("metrics and traces: {url}");
     Ok(Some(otlp))

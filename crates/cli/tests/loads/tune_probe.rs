@@ -179,6 +179,17 @@ fn a_server_whose_values_do_not_change_is_told() {
 }
 
 #[test]
+fn nodes_that_the_server_does_not_have_are_told_at_once() {
+    let server = server();
+    let arguments =
+        ["tune", server.url(), "--watch", "100", "--node", "ns=2;s=scalar/Double", "--node", "ns=2;s=none"];
+    let output = taktwerk().args(arguments).run(LIMIT / 2).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("--node ns=2;s=none: Bad_NodeIdUnknown"), "{said}");
+}
+
+#[test]
 fn servers_of_others_are_not_promised_to_follow_writes() {
     let build = BuildInfo::new("Example", "Boiler control", "1.2");
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build_info(build).build().unwrap();

@@ -156,13 +156,38 @@ fn a_profile_of_this_machine_is_measured_and_used() {
     // Costs of another version are not comparable.
     std::fs::write(&profile.0, text.replace("version = \"", "version = \"0")).unwrap();
     let said = error(&sim(&short), 2);
-    assert!(said.contains(profile.path()) && said.contains("measured with version"), "{said}");
+    let line = |key: &str| 1 + text.lines().position(|line| line.starts_with(key)).unwrap();
+    let place = format!("{}:{}: build.version: ", profile.path(), line("version = "));
+    assert!(said.contains(&place) && said.contains("measured with version"), "{said}");
     let said = sim(&[&short[..], &["--any-build"]].concat());
     assert!(said.status.success());
     // An unknown counter.
     std::fs::write(&profile.0, text.replace("[server]", "[server]\nwidgets = 1.0")).unwrap();
     let said = error(&sim(&short), 2);
-    assert!(said.contains("server.widgets = 1"), "{said}");
+    let place = |at: usize| format!("{}:{at}: ", profile.path());
+    assert!(said.contains(&place(line("[server]") + 1)) && said.contains("server.widgets = 1"), "{said}");
+    // Values and formats that this version does not know.
+    for (from, to, key) in
+        [("format = 1", "format = 9", "format = 9"), ("send = ", "send = -", "server.send = -")]
+    {
+        std::fs::write(&profile.0, text.replacen(from, to, 1)).unwrap();
+        let said = error(&sim(&short), 2);
+        assert!(said.contains(&place(line(from))) && said.contains(key), "{said}");
+    }
+    // What was promised for another processor cannot be measured here.
+    let cpu = text.lines().find(|line| line.starts_with("cpu = ")).unwrap();
+    std::fs::write(&profile.0, text.replace(cpu, "cpu = \"abacus\"")).unwrap();
+    assert!(sim(&short).status.success());
+    for command in [
+        ["lab", "truth", "--quick", "--host-profile", profile.path()].as_slice(),
+        &["tune", "docs/lab/plants/cavalieri.toml", "--measure", "--host-profile", profile.path()],
+    ] {
+        let mut taktwerk = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+        taktwerk.args(command).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+        let said = error(&taktwerk.stdin(Stdio::null()).output().unwrap(), 2);
+        let place = format!("--host-profile: {}:{}: machine.cpu: ", profile.path(), line("cpu = "));
+        assert!(said.contains(&place) && said.contains("measured on abacus"), "{said}");
+    }
 }
 
 #[test]
@@ -199,6 +224,29 @@ fn a_file_size_limit_is_reported() {
     let said = error(&command.output().unwrap(), 6);
     assert!(said.contains("limit.html") && said.contains("File too large"), "{said}");
     assert!(!Path::new(report.path()).exists(), "half a report");
+}
+
+/// A wrong path must not cost the time of a simulation, and no output may overwrite another one.
+#[test]
+fn outputs_are_checked_before_the_simulation() {
+    let (one, folder) = (File::new("same.out"), std::env::temp_dir());
+    // Another path of the same file.
+    let other = folder.join(".").join(one.0.file_name().unwrap());
+    let capture = format!("leased line={}", other.display());
+    for (options, wanted) in [
+        (["--report", "nowhere/report.html"].as_slice(), "the directory nowhere does not exist"),
+        (&["--trace", "nowhere/trace.json"], "the directory nowhere does not exist"),
+        (&["--pcap", "leased line=nowhere/line.pcap"], "the directory nowhere does not exist"),
+        (&["--report", folder.to_str().unwrap()], "it is a directory"),
+        (&["--trace", one.path(), "--pcap", &capture], "--trace and --pcap both write"),
+        (&["--report", one.path(), "--trace", other.to_str().unwrap()], "--report and --trace both write"),
+    ] {
+        // Longer than this test may take.
+        let long = [PLANT, "--set", "time.duration_s=80000"];
+        let said = error(&sim(&[&long[..], options].concat()), 2);
+        assert!(said.contains(wanted), "{options:?}: {said}");
+        assert!(!one.0.exists(), "{options:?}");
+    }
 }
 
 #[test]

@@ -106,6 +106,44 @@ fn every_file_is_valid_and_has_the_recommended_settings() {
     assert!(place.text("front.svg").starts_with("<svg"));
 }
 
+/// Whatever makes a search useless is told with its place, also if only formulas are asked.
+#[test]
+fn what_prevents_a_recommendation_is_told_with_its_place() {
+    let place = Place::new("places");
+    let line = |key: &str| {
+        let text = std::fs::read_to_string(PLANT).unwrap();
+        1 + text.lines().position(|line| line.starts_with(key)).unwrap()
+    };
+    let link = format!("{PLANT}:{}: link.", line("profile = "));
+    for (arguments, code, wanted) in [
+        (["--set", "signals.0.count=5000"].as_slice(), 99, &*link),
+        (&["--set", "link.rate=300k"], 99, "--set link.rate=300k: the link has no capacity"),
+        (&["--constraint", "delay_p99_ms <= 1"], 99, "--constraint \"delay_p99_ms <= 1\": no setting meets"),
+        (&["--set", "tune.host=nope"], 2, "--set tune.host=nope: cannot read nope: "),
+        (&["--endpoint", "opc.http://somewhere"], 2, "'opc.http://somewhere' for '--endpoint <URL>'"),
+        (&["-o", PLANT], 6, "cannot make "),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+        command.args(["tune", PLANT, "--no-simulation"]).args(arguments);
+        let output = command.current_dir(&place.0).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(wanted), "{arguments:?}: {said}");
+    }
+}
+
+/// A single figure is minimized, within constraints.
+#[test]
+fn one_figure_can_be_minimized() {
+    let place = Place::new("single");
+    let tuned = place.tune(&["--minimize", "bandwidth_bits_s", "--constraint", "delay_p99_ms <= 50"]);
+    let [delay, own] =
+        ["delay_p99_ms", "bandwidth_bits_s"].map(|name| tuned["recommended"][name].as_f64().unwrap());
+    let all = tuned["points"].as_array().unwrap().iter().filter(|point| point["is_feasible"] == true);
+    let least = all.map(|point| point["bandwidth_bits_s"].as_f64().unwrap()).fold(f64::MAX, f64::min);
+    assert!(delay <= 50.0 && own <= least, "{delay} ms, {own} of {least} bit/s");
+}
+
 #[test]
 fn a_clock_for_publish_requests_and_a_number_of_them_exclude_each_other() {
     let place = Place::new("clock");
@@ -132,7 +170,7 @@ fn the_laboratory_accepts_the_confirmation_scenario() {
     assert_eq!((condition.link.as_deref(), condition.items), (Some("ppp-2m"), Some(15)));
     let [set] = condition.server.sets[..] else { panic!("{condition:?}") };
     assert_eq!((set.count, set.period_ms, scenario.thresholds.len()), (15, 10.0, 3));
-    scenario.check_figures(&place.text("confirm.toml"), "confirm.toml").unwrap();
+    scenario.check_measured(&place.text("confirm.toml"), "confirm.toml").unwrap();
 }
 
 /// The load of a confirmation without its link, which would need rights.

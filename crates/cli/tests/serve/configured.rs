@@ -105,7 +105,16 @@ fn checks_read_the_files_of_a_configuration() {
         ("[pubsub]\nconfiguration = \"line.toml\"\nkeys = [\"no.keys\"]\n", "no.keys"),
         ("[pubsub]\nsave_to = \"kept/line.bin\"\n", "does not exist"),
         ("[[files]]\nname = \"Recipes\"\nfolder = \"recipes\"\n", "the directory"),
-        ("[headroom]\ncalibration = \"nix\"\n", "nix"),
+        ("[headroom]\ncalibration = \"nix\"\n", "toml:9: headroom.calibration: cannot read nix"),
+        ("[headroom]\n\nadmit = \"headroom\"\n", "toml:10: headroom.admit: it needs a calibration"),
+        (
+            "[headroom]\ncalibration = \"epyc-vm\"\nlimit = 80\n",
+            "toml:10: headroom.limit: 80 is not a share above 0 and up to 1; write 0.8 for 80 %",
+        ),
+        ("[history]\nfile = \"kept/values.db\"\n", "toml:9: history.file: the directory"),
+        ("[history]\nevents = true\n", "toml:9: history.events: it needs a history store"),
+        ("[alarms]\nmetrics_minutes = 0\n", "toml:9: alarms.metrics_minutes: 0 minutes"),
+        ("[alarms]\ntrust_list_update = -1\n", "toml:9: alarms.trust_list_update: "),
         ("[[namespace]]\nuri = \"urn:taktwerk:demo-plant\"\n", "simulated_plant = true"),
         ("[durable_subscriptions]\nwrite_interval = 0\n", "write_interval is 0"),
     ]

@@ -147,6 +147,18 @@ impl ConfigFile {
         }
     }
 
+    /// A mistake at a key, such as `headroom.limit`. Its line is that of the key, or of the nearest table around it.
+    #[must_use]
+    pub fn mistake_of(&self, key: &str, problem: impl fmt::Display, hint: impl Into<String>) -> ConfigError {
+        let span = taktwerk_explain::key_span(&self.text, key);
+        ConfigError {
+            path: self.path.clone(),
+            line: span.map_or(0, |span| line_of(&self.text, span.start)),
+            problem: format!("{key}: {problem}"),
+            hint: hint.into(),
+        }
+    }
+
     /// A mistake in a section. Its line is that of the section heading, if there is one.
     fn section_error(
         &self,

@@ -51,6 +51,8 @@ pub(super) struct Held {
     pub(super) is_queued: bool,
     /// Whether it has been removed and its position is free.
     pub(super) is_released: bool,
+    /// Whether the source does not ask for it now, because its device did not answer. Its writes are refused.
+    pub(super) is_silent: bool,
     /// Distinguishes it from earlier and later variables of its position.
     pub(super) generation: u64,
 }

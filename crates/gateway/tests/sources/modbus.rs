@@ -218,7 +218,7 @@ async fn a_silent_unit_does_not_delay_others_on_its_line() {
         &[
             source(&device, "line", "lost_after = \"5 s\"\nretry = \"1 s\""),
             tag("line", "one", "holding:0", "unit = 1"),
-            tag("line", "two", "holding:0", "unit = 2"),
+            tag("line", "two", "holding:0", "unit = 2\naccess = \"read-write\""),
         ]
         .concat(),
     )
@@ -226,12 +226,20 @@ async fn a_silent_unit_does_not_delay_others_on_its_line() {
     stand.value("line/one", 0u16).await;
     sleep(500 * MS).await;
     let before = stand.source("line").statistics;
-    sleep(2000 * MS).await;
+    // A client that writes to the silent unit must not keep the others waiting, and is told.
+    for _ in 0..20 {
+        let refused = stand.write("line/two", 7u16).await.unwrap_err();
+        assert_eq!(refused, StatusCode::BAD_NO_COMMUNICATION);
+        sleep(100 * MS).await;
+    }
     let after = stand.source("line").statistics;
+    assert_eq!(after.write_errors, before.write_errors, "nothing was accepted");
     // Each retry of the silent unit takes a timeout of 300 ms; the pauses in between double.
     assert!(after.answers - before.answers >= 15, "{before:?} {after:?}");
     device.units.lock().unwrap().push(2);
     stand.value("line/two", 0u16).await;
+    stand.write("line/two", 7u16).await.unwrap();
+    stand.value("line/two", 7u16).await;
     stand.end().await;
 }
 

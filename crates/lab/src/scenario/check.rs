@@ -1,6 +1,6 @@
 //! Validates scenarios before anything is measured.
 
-use super::{BROKERLESS, Kind, Scenario, ScenarioError, Sweep, broker};
+use super::{BROKERLESS, Kind, Scenario, Sweep, broker, contradiction};
 
 const DAY_S: f64 = 86_400.0;
 const DAY_MS: f64 = DAY_S * 1e3;
@@ -9,108 +9,140 @@ const FASTEST: f64 = 1e8;
 /// Maximum number of measurements per scenario.
 const MOST: u64 = 100_000;
 
+/// A mistake, and the key that has it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) key: String,
+    /// With its correction.
+    pub(super) problem: String,
+}
+
+fn wrong(key: &str, problem: impl Into<String>) -> Result<(), Wrong> {
+    Err(Wrong { key: key.to_owned(), problem: problem.into() })
+}
+
 impl Scenario {
     /// Checks what the types cannot express.
     ///
     /// # Errors
     /// The first mistake.
-    pub fn check(&self) -> Result<(), ScenarioError> {
-        let wrong = |problem: &str| {
-            Err(ScenarioError::Nonsense { scenario: self.name.clone(), problem: problem.to_owned() })
-        };
+    pub(super) fn check(&self) -> Result<(), Wrong> {
         let time = &self.time;
         if self.name.trim().is_empty() {
-            return wrong("the name is missing: add name = \"…\"");
+            return wrong("name", "it is empty: write name = \"…\"");
         }
         if self.stacks.is_empty() {
-            return wrong("stacks is empty: write stacks = [\"own\"]");
+            return wrong("stacks", "it is empty: write stacks = [\"own\"]");
         }
         if time.repetitions == 0 {
-            return wrong("time.repetitions is 0: write at least 1, better 5");
+            return wrong("time.repetitions", "it is 0: write at least 1, better 5");
         }
-        if !(time.duration_s > 0.0 && time.duration_s <= DAY_S && (0.0..=DAY_S).contains(&time.warmup_s)) {
-            return wrong("time.duration_s and time.warmup_s must lie between 0 and 86 400");
+        for (key, seconds, least) in
+            [("duration_s", time.duration_s, f64::MIN_POSITIVE), ("warmup_s", time.warmup_s, 0.0)]
+        {
+            if !(least..=DAY_S).contains(&seconds) {
+                return wrong(&format!("time.{key}"), format!("{seconds} must lie between 0 and 86 400"));
+            }
         }
         if self.load.kind == Kind::Fan && self.load.clients.is_none() {
-            return wrong("a fan needs load.clients of at least 2");
+            return wrong("load.kind", "a fan needs load.clients of at least 2");
         }
-        if let Some(problem) = self.cpu.problem() {
-            return wrong(&problem);
+        if let Some((key, problem)) = self.cpu.problem() {
+            return wrong(&format!("cpu.{key}"), problem);
         }
         let is_ours = |stack: &String| !stack.contains("://");
         let starts_server = !matches!(self.load.kind, Kind::Update | Kind::PubSub);
-        if self.cpu.is_special() && !(starts_server && self.stacks.iter().all(is_ours)) {
+        if let Some(key) = self.cpu.special()
+            && !(starts_server && self.stacks.iter().all(is_ours))
+        {
             return wrong(
-                "cpu.isolate, cpu.class and cpu.governor need a server that the laboratory starts: remove them for \
-                 URLs, update and pubsub",
+                &format!("cpu.{key}"),
+                "it needs a server that the laboratory starts: remove it for URLs, update and pubsub",
             );
         }
-        if let Some(problem) = self.of_own_server() {
-            return wrong(problem);
-        }
-        if self.thresholds.iter().any(|threshold| threshold.below.is_none() && threshold.above.is_none()) {
-            return wrong("a threshold needs below or above");
-        }
-        let mut others = self.thresholds.iter().filter_map(|threshold| threshold.of.as_ref());
-        if let Some(other) = others.find(|other| !self.stacks.contains(other)) {
-            return wrong(&format!("threshold.of = {other:?} is not measured: add it to stacks"));
-        }
+        self.of_own_server()?;
+        self.limits()?;
         let has_messages = self.stacks.iter().any(|stack| broker(stack).is_some() || stack == BROKERLESS);
         if has_messages && !matches!(self.load.kind, Kind::Roundtrip | Kind::Fan) {
-            return wrong("MQTT brokers and uadp-udp support only load.kind roundtrip and fan");
+            return wrong("stacks", "MQTT brokers and uadp-udp support only load.kind roundtrip and fan");
         }
         if self.link.is_some() && self.stacks.iter().any(|stack| stack == BROKERLESS) {
-            return wrong("uadp-udp has no server, so it cannot use a link: remove link");
+            return wrong("link", "uadp-udp has no server, so it cannot use a link: remove link");
         }
         if self.load.clients.as_ref().is_some_and(|sweep| sweep.values().contains(&0)) {
-            return wrong("load.clients must not be 0");
+            return wrong("load.clients", "it must not be 0");
         }
         if self.load.rate.is_some() && self.load.pause_ms.is_some() {
             return wrong(
+                "load.pause_ms",
                 "load.rate says when requests are sent, load.pause_ms how long clients rest between them: leave one out",
             );
         }
-        if let Some(problem) = self.numbers() {
-            return wrong(&problem);
-        }
-        if let Some(problem) = self.unused(has_messages) {
-            return wrong(&problem);
-        }
+        self.numbers()?;
+        self.unused(has_messages)?;
         let (policy, mode) = (self.security.policy.eq_ignore_ascii_case("none"), self.security.is_none());
         if policy != mode {
-            return wrong("security.policy and security.mode must both be None, or neither");
+            return wrong("security", "security.policy and security.mode must both be None, or neither");
         }
         Ok(())
     }
 
+    /// Thresholds that nothing can meet or break.
+    fn limits(&self) -> Result<(), Wrong> {
+        for (at, threshold) in self.thresholds.iter().enumerate() {
+            let key = |field: &str| format!("threshold.{at}.{field}");
+            let limits = [("below", threshold.below), ("above", threshold.above)];
+            if limits.iter().all(|(_, limit)| limit.is_none()) {
+                return wrong(&key("metric"), "a threshold needs below or above");
+            }
+            let infinite = limits.iter().find(|(_, limit)| limit.is_some_and(|limit| !limit.is_finite()));
+            if let Some((field, Some(value))) = infinite {
+                return wrong(&key(field), format!("a threshold of {value} has no effect: write a number"));
+            }
+            if let Some(other) = threshold.of.as_ref().filter(|other| !self.stacks.contains(other)) {
+                return wrong(&key("of"), format!("{other:?} is not measured: add it to stacks"));
+            }
+        }
+        contradiction(&self.thresholds)
+            .map_or(Ok(()), |(at, problem)| wrong(&format!("threshold.{at}.metric"), problem))
+    }
+
     /// Keys that only our own server supports.
-    fn of_own_server(&self) -> Option<&'static str> {
+    fn of_own_server(&self) -> Result<(), Wrong> {
         let server = &self.server;
         let is_own = self.stacks.iter().all(|stack| stack == "own");
         if !server.sets.is_empty() && server.signals > 0 {
-            return Some("server.signals and server.sets both name the signals: leave one out");
+            return wrong(
+                "server.sets",
+                "server.signals and server.sets both name the signals: leave one out",
+            );
         }
         let takes_sets = is_own && matches!(self.load.kind, Kind::Subscribe | Kind::Read);
         if !(server.sets.is_empty() || takes_sets) {
-            return Some("server.sets needs stacks = [\"own\"] and a load that subscribes or reads");
+            return wrong("server.sets", "it needs stacks = [\"own\"] and a load that subscribes or reads");
         }
         let takes_adapters =
             matches!(self.load.kind, Kind::Read | Kind::Write | Kind::Browse | Kind::Subscribe | Kind::Probe);
         if server.adapters.is_some() && !(is_own && takes_adapters) {
-            return Some(
-                "server.adapters needs stacks = [\"own\"] and a load that reads, writes, browses, subscribes or probes",
+            return wrong(
+                "server.adapters",
+                "it needs stacks = [\"own\"] and a load that reads, writes, browses, subscribes or probes",
             );
         }
         if server.adapters.is_some() && !server.sets.is_empty() {
-            return Some(
+            return wrong(
+                "server.adapters",
                 "server.adapters and server.sets both name the variables of the load: leave one out",
             );
         }
-        (server.busy_poll_us > 0 && !is_own).then_some("server.busy_poll_us needs stacks = [\"own\"]")
+        if server.busy_poll_us > 0 && !is_own {
+            return wrong("server.busy_poll_us", "it needs stacks = [\"own\"]");
+        }
+        Ok(())
     }
 
     /// The first key that has no effect for this kind of load. Otherwise results would differ in name only.
-    fn unused(&self, has_messages: bool) -> Option<String> {
+    fn unused(&self, has_messages: bool) -> Result<(), Wrong> {
         let load = &self.load;
         let mut takes: Vec<&str> = match load.kind {
             Kind::Subscribe => vec![
@@ -156,16 +188,20 @@ impl Scenario {
             ("notifications_max", load.notifications_max.is_some()),
             ("keep_alive_count", load.keep_alive_count.is_some()),
         ];
-        let (key, _) = given.into_iter().find(|(key, is_given)| *is_given && !takes.contains(key))?;
-        Some(format!(
-            "load.{key} has no effect for kind {:?}, which takes {}: remove it",
+        let Some((key, _)) = given.into_iter().find(|(key, is_given)| *is_given && !takes.contains(key))
+        else {
+            return Ok(());
+        };
+        let problem = format!(
+            "it has no effect for kind {:?}, which takes {}: remove it",
             load.kind.name(),
             takes.join(", ")
-        ))
+        );
+        wrong(&format!("load.{key}"), problem)
     }
 
     /// The first number that is out of range.
-    fn numbers(&self) -> Option<String> {
+    fn numbers(&self) -> Result<(), Wrong> {
         let (load, server) = (&self.load, &self.server);
         let lists = [
             ("clients", length(load.clients.as_ref())),
@@ -177,7 +213,7 @@ impl Scenario {
             ("threads", length(load.threads.as_ref())),
         ];
         if let Some((key, _)) = lists.iter().find(|(_, length)| *length == 0) {
-            return Some(format!("load.{key} is an empty list: write a value, or remove it"));
+            return wrong(&format!("load.{key}"), "the list is empty: write a value, or remove it");
         }
         let sweep = |of: Option<&Sweep<f64>>| of.map(Sweep::values).unwrap_or_default();
         let one = |of: Option<f64>| of.into_iter().collect::<Vec<f64>>();
@@ -191,7 +227,7 @@ impl Scenario {
         ];
         for (key, values, least, most) in ranges {
             if let Some(value) = values.iter().find(|value| !(least..=most).contains(*value)) {
-                return Some(format!("{key} = {value} must lie between {least} and {most}"));
+                return wrong(key, format!("{value} must lie between {least} and {most}"));
             }
         }
         let counts = [
@@ -201,23 +237,22 @@ impl Scenario {
             ("keep_alive_count", load.keep_alive_count == Some(0)),
         ];
         if let Some((key, _)) = counts.iter().find(|(_, is_zero)| *is_zero) {
-            return Some(format!("load.{key} is 0: write at least 1, or leave it out"));
+            return wrong(&format!("load.{key}"), "it is 0: write at least 1, or leave it out");
         }
         if load.publish_every.is_some() && load.publish_requests.is_some() {
             let problem = "load.publish_every sends Publish requests by a clock, load.publish_requests keeps a number \
                            of them pending: leave one out";
-            return Some(problem.to_owned());
-        }
-        let figures = self.thresholds.iter().flat_map(|threshold| [threshold.below, threshold.above]);
-        if let Some(value) = figures.flatten().find(|value| !value.is_finite()) {
-            return Some(format!("a threshold of {value} has no effect: write a number"));
+            return wrong("load.publish_requests", problem);
         }
         let loads = lists.iter().map(|(_, length)| *length as u64).fold(1, u64::saturating_mul);
         let all =
             loads.saturating_mul(self.stacks.len() as u64).saturating_mul(u64::from(self.time.repetitions));
-        (all > MOST).then(|| {
-            format!("{all} measurements exceed the limit of {MOST}: use fewer values or repetitions")
-        })
+        if all > MOST {
+            let problem =
+                format!("{all} measurements exceed the limit of {MOST}: use fewer values or repetitions");
+            return wrong("load", problem);
+        }
+        Ok(())
     }
 }
 
@@ -242,7 +277,7 @@ mod tests {
             "name = \"x\"\nstacks = [\"milo\"]\nserver = { adapters = \"2:15:10\" }\nload = { kind = \"read\" }",
             "x.toml",
         );
-        assert!(of_peer.unwrap_err().to_string().contains("server.adapters needs stacks = [\"own\"]"));
+        assert!(of_peer.unwrap_err().to_string().contains("server.adapters: it needs stacks = [\"own\"]"));
         for (text, key) in [
             ("rate = 0", "load.rate"),
             ("rate = [1, inf]", "load.rate"),
@@ -258,7 +293,10 @@ mod tests {
             ("[server]\nadapters = \"2:15:10\"\nsets = [\"5:10:4\"]", "leave one out"),
             ("rate = 10\npause_ms = 5", "leave one out"),
             ("count = 0", "load.count"),
-            ("items = 100", "load.items has no effect for kind \"read\", which takes clients, batch, rate"),
+            (
+                "items = 100",
+                "load.items: it has no effect for kind \"read\", which takes clients, batch, rate",
+            ),
             ("payload = 100", "load.payload"),
             ("clients = []", "load.clients"),
             ("batch = []", "load.batch"),
@@ -271,6 +309,30 @@ mod tests {
         ] {
             let refused = check(text).map(drop).unwrap_err();
             assert!(refused.contains(key), "{text}: {refused}");
+            assert!(refused.starts_with("x.toml:"), "without file and line: {refused}");
         }
+    }
+
+    #[test]
+    fn limits_that_no_figure_meets_are_refused() {
+        let check = |text: &str| {
+            let metric = "metric = \"server.cpu_percent\"";
+            let text = text.replace("T\n", &format!("[[threshold]]\n{metric}\n"));
+            let table =
+                format!("name = \"x\"\nstacks = [\"own\", \"open62541\"]\n[load]\nkind = \"read\"\n{text}");
+            Scenario::parse(&table, "x.toml").map(drop).map_err(|error| error.to_string())
+        };
+        let expected = "no server.cpu_percent is below 5 and above 7: change or remove one of both";
+        assert_eq!(
+            check("T\nbelow = 5\nabove = 7\n"),
+            Err(format!("x.toml:6: threshold.0.metric: {expected}"))
+        );
+        for other in ["T\nbelow = 5\nT\nabove = 7\n", "T\nabove = 7\nT\nbelow = 5\n"] {
+            assert_eq!(check(other), Err(format!("x.toml:9: threshold.1.metric: {expected}")));
+        }
+        assert!(check("T\nbelow = 7\nabove = 7\n").is_err(), "the limits themselves do not count");
+        assert_eq!(check("T\nbelow = 7\nabove = 5\nT\nbelow = 6\n"), Ok(()));
+        // A limit relative to another stack says nothing about the figure itself.
+        assert_eq!(check("T\nbelow = 0.5\nof = \"open62541\"\nT\nabove = 7\n"), Ok(()));
     }
 }

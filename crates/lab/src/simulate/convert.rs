@@ -3,16 +3,16 @@
 use super::study::{Case, Options as StudyOptions, Parts, StudyError};
 use super::{figures, spec};
 use crate::scenario::{
-    Condition, CpuCondition, Kind, Labels, Scenario as LabScenario, ScenarioError, SecuritySpec, Threshold,
+    Condition, CpuCondition, Kind, Labels, SIMULATED, Scenario as LabScenario, SecuritySpec, Threshold,
 };
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_load::result::unknown_figure;
 use taktwerk_load::signals::SignalSet;
+use taktwerk_model::document::Document;
 use taktwerk_model::host::{Cost, HostProfile};
 use taktwerk_model::plant::Plant;
 use taktwerk_model::tune::analytic::is_always_awake;
-use taktwerk_model::tune::document::Document;
 use taktwerk_model::tune::problem::Options;
 use taktwerk_model::tune::{Problem, Security, Settings, Transport};
 use taktwerk_netem::Profile;
@@ -29,9 +29,6 @@ use taktwerk_sim::scenario::{
 pub(super) const SETTLE: Duration = Duration::from_secs(120);
 /// Number of simulated intervals in a range.
 const STEPS: i32 = 5;
-
-/// Name of the simulated stack.
-pub(super) const SIMULATED: &str = "sim";
 
 fn wrong(document: &Document, key: &str, problem: impl Into<String>) -> StudyError {
     StudyError::Value { place: document.place(key), problem: problem.into() }
@@ -68,12 +65,7 @@ pub(super) fn security(
 
 /// Converts a scenario of `taktwerk lab run`; each condition becomes a case.
 pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
-    let mut scenario: LabScenario = document.read()?;
-    scenario.check().map_err(|error| match error {
-        ScenarioError::Nonsense { problem, .. } => wrong(document, key_in(&problem), problem.as_str()),
-        ScenarioError::Parse { mistake, .. } => wrong(document, "load", mistake.to_string()),
-        ScenarioError::Figure { place, problem } => StudyError::Value { place, problem },
-    })?;
+    let mut scenario = LabScenario::read(document)?;
     let mut notes = Vec::new();
     let others: Vec<&String> =
         scenario.stacks.iter().filter(|stack| !["own", SIMULATED].contains(&stack.as_str())).collect();
@@ -113,11 +105,6 @@ pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
         ));
     }
     Ok(Parts { name: scenario.name.clone(), cases, thresholds: scenario.thresholds, notes })
-}
-
-/// The key at the beginning of a message, to find its line.
-fn key_in(problem: &str) -> &str {
-    problem.split([' ', ':']).next().filter(|word| word.contains('.')).unwrap_or("load")
 }
 
 /// A load of the laboratory that cannot be simulated.
@@ -292,11 +279,8 @@ pub fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) 
 // ---- plants
 
 /// Converts a plant of `taktwerk size`: all its nodes together.
-pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Parts, StudyError> {
-    let problem = |error: String| StudyError::Value { place: file.to_owned(), problem: error };
-    // Runs the same checks as `size`, then applies `--set` values.
-    Plant::parse(text, file).map_err(|error| problem(error.to_string()))?;
-    let plant: Plant = document.read()?;
+pub(super) fn of_plant(document: &Document) -> Result<Parts, StudyError> {
+    let plant = Plant::read(document)?;
     let mut scenario = empty();
     for (at, node) in plant.nodes.iter().enumerate() {
         let key = |field: &str| format!("node.{at}.{field}");

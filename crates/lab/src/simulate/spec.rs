@@ -11,7 +11,7 @@ use core::time::Duration;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use taktwerk_explain::instead;
-use taktwerk_model::tune::document::Document;
+use taktwerk_model::document::Document;
 use taktwerk_model::tune::problem::LinkSpec;
 use taktwerk_sim::Competitor;
 use taktwerk_sim::scenario::fault::Which;
@@ -464,14 +464,24 @@ impl Reader<'_> {
             Some(name) => {
                 self.find(&key("server"), "server", name, &servers).map(|group| Which { group, number })
             }
+            None if fault.client.is_some() => {
+                let problem = "this fault does not happen to clients: write server, publisher, subscriber, broker or \
+                               authority = \"…\"";
+                Err(self.wrong(&key("client"), problem))
+            }
             None => Err(self.wrong(
                 &key("kind"),
-                "write server = \"…\": this fault needs a server, publisher, subscriber or broker",
+                "write server = \"…\": this fault needs a server, publisher, subscriber, broker or authority",
             )),
         };
         let of_client = || match &fault.client {
             Some(name) => {
                 self.find(&key("client"), "client", name, &clients).map(|group| Which { group, number })
+            }
+            None if fault.server.is_some() => {
+                let problem =
+                    "this fault does not happen to servers: write client, publisher or subscriber = \"…\"";
+                Err(self.wrong(&key("server"), problem))
             }
             None => Err(self.wrong(
                 &key("kind"),

@@ -1,9 +1,10 @@
 //! Reads a file as cases to simulate.
 
 use super::{capacity, convert, endless, figures, spec};
-use crate::scenario::{CpuCondition, Threshold, key_of_threshold};
+use crate::scenario::{CpuCondition, ScenarioError, Threshold, contradiction, key_of_threshold};
+use taktwerk_model::document::{Document, DocumentError};
 use taktwerk_model::host::HostProfile;
-use taktwerk_model::tune::document::{Document, DocumentError};
+use taktwerk_model::plant::PlantError;
 use taktwerk_model::tune::problem::ProblemError;
 use taktwerk_sim::scenario::Scenario;
 
@@ -42,9 +43,15 @@ pub enum StudyError {
     /// It cannot be parsed.
     #[error("{0}")]
     Document(#[from] DocumentError),
+    /// A scenario of the laboratory is invalid.
+    #[error("{0}")]
+    Scenario(#[from] ScenarioError),
     /// A plant of `taktwerk tune` is invalid.
     #[error("{0}")]
-    Plant(#[from] ProblemError),
+    Problem(#[from] ProblemError),
+    /// A plant of `taktwerk size` is invalid.
+    #[error("{0}")]
+    Plant(#[from] PlantError),
     /// A value is invalid.
     #[error("{place}: {problem}")]
     Value {
@@ -111,7 +118,7 @@ impl Study {
         } else if has_array("signals") {
             convert::of_tune(text, &document, file, options)?
         } else if has_array("node") {
-            convert::of_plant(text, file, &document)?
+            convert::of_plant(&document)?
         } else {
             return Err(StudyError::Unknown { file: file.to_owned() });
         };
@@ -127,6 +134,9 @@ impl Study {
             notes: parts.notes,
             document,
         };
+        if let Some((at, problem)) = contradiction(&study.thresholds) {
+            return Err(study.at(&format!("threshold.{at}.metric"), &problem));
+        }
         for case in &study.cases {
             if let Some((at, problem)) = endless::problem(&case.scenario) {
                 return Err(study.at(&study.pause_of(at), &problem));
@@ -157,14 +167,30 @@ impl Study {
         format!("{name}.{}", if has_pause { "pause_ms" } else { "kind" })
     }
 
-    /// The key in the file. Files with one link have it as `link`, not as the first of `[[link]]`.
+    /// The key in the file. Files with one link have it as `link`, not as the first of `[[link]]`. Nodes have the link of
+    /// their hardware.
     fn key(&self, key: &str) -> String {
+        let field = key.strip_prefix("link.").and_then(|rest| rest.split_once('.'));
+        if let Some(node) = field.and_then(|(at, _)| self.node(at.parse().ok()?)) {
+            return node;
+        }
         let has_links = self.document.table().get("link").and_then(toml::Value::as_array);
         let has_links = has_links.is_some_and(|links| links.iter().all(toml::Value::is_table));
         match key.strip_prefix("link.0.") {
             Some(field) if !has_links => format!("link.{field}"),
             _ => key.to_owned(),
         }
+    }
+
+    /// The key of the network of a node, if the file has nodes.
+    fn node(&self, at: usize) -> Option<String> {
+        let table = self.document.table();
+        let node = table.get("node")?.get(at)?;
+        let of_node = || Some(format!("node.{at}.hardware"));
+        let Some(name) = node.get("hardware") else { return of_node() };
+        let hardware = table.get("hardware").and_then(toml::Value::as_array);
+        let found = hardware?.iter().position(|one| one.get("name") == Some(name));
+        found.map_or_else(of_node, |found| Some(format!("hardware.{found}.network_mbit")))
     }
 
     /// An error at a key.

@@ -11,7 +11,7 @@ pub use cost::Cost;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use taktwerk_explain::Mistake;
+use taktwerk_explain::{Mistake, key_span, line_of};
 
 /// Version of the file format.
 pub const FORMAT: u32 = 1;
@@ -63,6 +63,25 @@ pub enum ProfileError {
         /// This one's.
         own: String,
     },
+}
+
+impl ProfileError {
+    /// The message with its position in the file: `pi.toml:12: build.version: …`. `text` is the file's content.
+    #[must_use]
+    pub fn within(&self, file: &dyn core::fmt::Display, text: &str) -> String {
+        let at = |key: &str| match key_span(text, key) {
+            Some(span) => format!("{file}:{}", line_of(text, span.start)),
+            None => file.to_string(),
+        };
+        match self {
+            Self::Syntax(mistake) => format!("{}; this is not a host profile", mistake.within(file)),
+            Self::Format { .. } => format!("{}: {self}", at("format")),
+            // The message begins with the key.
+            Self::Value { key, .. } => format!("{}: {self}", at(key)),
+            Self::Build { .. } => format!("{}: build.version: {self}", at("build.version")),
+            Self::Machine { .. } => format!("{}: machine.cpu: {self}", at("machine.cpu")),
+        }
+    }
 }
 
 /// The machine of the measurement.

@@ -15,7 +15,6 @@
 pub mod analytic;
 pub mod confirm;
 pub mod constraint;
-pub mod document;
 pub mod explain;
 pub mod front;
 pub mod problem;

@@ -1,8 +1,8 @@
 //! Reads a tuning problem from a plant file: the plant, the choices, the objectives and the constraints.
 
 use super::constraint::{Constraint, ConstraintError};
-use super::document::{Document, DocumentError};
 use super::settings::{Metric, Security, Settings, Transport, UnknownMetric};
+use crate::document::{Document, DocumentError};
 use serde::Deserialize;
 use taktwerk_explain::OneOrMany;
 use taktwerk_netem::Profile;
@@ -165,10 +165,12 @@ pub struct Problem {
     pub clients: u32,
     /// The choices.
     pub space: Space,
-    /// Figures to minimize, at least two.
+    /// Figures to minimize, at least one.
     pub minimize: Vec<Metric>,
     /// Constraints.
     pub constraints: Vec<Constraint>,
+    /// Where the plant or the command line has each of them.
+    pub constraint_places: Vec<String>,
     /// Number of seeds in the final simulations.
     pub seeds: u32,
     /// Length of the window of each simulation, in virtual seconds.
@@ -189,6 +191,8 @@ pub struct Problem {
     pub host: Option<String>,
     /// Host profile of the clients' machine; `None` if it is that of the server.
     pub client_host: Option<String>,
+    /// The file, for positions in messages.
+    document: Document,
 }
 
 /// An invalid plant file. Each error names the position: file, line and key, or the option.
@@ -266,7 +270,7 @@ impl Problem {
         let space =
             space(&spec.tune.search).map_err(|(key, problem)| at(&format!("tune.search.{key}"), &problem))?;
         let minimize = objectives(&spec, options, &link, &document)?;
-        let constraints = constraints(&spec, options, &document)?;
+        let (constraints, constraint_places) = constraints(&spec, options, &document)?;
         let seeds = options.seeds.or(spec.tune.seeds).unwrap_or(3);
         if !(1..=1_000).contains(&seeds) {
             let place =
@@ -307,6 +311,7 @@ impl Problem {
             space,
             minimize,
             constraints,
+            constraint_places,
             seeds,
             measured_s: positive("tune.measured_s", spec.tune.measured_s, 10.0)?,
             full_at: match spec.tune.full_at.unwrap_or(FULL) {
@@ -324,7 +329,23 @@ impl Problem {
                 .map(|watts| positive("tune.core_watts", Some(watts), 1.0))
                 .transpose()?,
             link,
+            document,
         })
+    }
+
+    /// The position of a key for messages: file, line and key, or the option that set it.
+    #[must_use]
+    pub fn place(&self, key: &str) -> String {
+        self.document.place(key)
+    }
+
+    /// The position of what decides about the rate of the link.
+    #[must_use]
+    pub fn place_of_rate(&self) -> String {
+        let link = self.document.table().get("link").and_then(toml::Value::as_table);
+        let has = |key: &&&str| link.is_some_and(|link| link.contains_key(**key));
+        let key = ["rate", "profile"].iter().find(has);
+        self.place(&key.map_or_else(|| "link".to_owned(), |key| format!("link.{key}")))
     }
 
     /// Values per second on the server.
@@ -392,8 +413,9 @@ fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
         }
         None => String::new(),
     };
-    // Each property is parsed separately first, to find the position of a mistake.
+    // Each property is parsed separately first, to find the position of a mistake. Some depend on others: they come last.
     let mut properties = Vec::new();
+    let mut dependent = Vec::new();
     for (key, value) in table.iter().filter(|(key, _)| !matches!(key.as_str(), "profile" | "shared")) {
         let value = match value {
             toml::Value::String(value) => value.clone(),
@@ -407,19 +429,26 @@ fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
             }
         };
         let value = if key.ends_with("rate") { rate(&value) } else { value };
-        let property = format!("{key}={value}");
-        if !matches!(key.as_str(), "distribution" | "burst") {
-            parse_link(&format!("link.{key}"), &property)?;
+        let (property, key) = (format!("{key}={value}"), format!("link.{key}"));
+        if matches!(key.as_str(), "link.distribution" | "link.burst") {
+            dependent.push((property, key));
+        } else {
+            parse_link(&key, &property)?;
+            properties.push(property);
         }
-        properties.push(property);
     }
-    for property in properties {
-        if !text.is_empty() {
-            text.push(',');
-        }
-        text.push_str(&property);
+    let mut add = |property: &str| {
+        let comma = if text.is_empty() { "" } else { "," };
+        text.push_str(comma);
+        text.push_str(property);
+        text.clone()
+    };
+    let whole = properties.iter().map(|property| add(property)).last();
+    let mut profile = parse_link("link.profile", &whole.unwrap_or_else(|| add("")))?;
+    for (property, key) in &dependent {
+        profile = parse_link(key, &add(property))?;
     }
-    parse_link("link.profile", &text)
+    Ok(profile)
 }
 
 /// Whether both directions share one line, as on a radio. The laboratory's emulated links do not have this property.
@@ -634,10 +663,16 @@ fn objectives(
     Ok(metrics)
 }
 
-fn constraints(spec: &Spec, options: &Options, document: &Document) -> Result<Vec<Constraint>, ProblemError> {
+/// The constraints, and where each of them is.
+fn constraints(
+    spec: &Spec,
+    options: &Options,
+    document: &Document,
+) -> Result<(Vec<Constraint>, Vec<String>), ProblemError> {
     let of_file = spec.tune.constraints.iter().map(|text| (text, document.place("tune.constraints")));
     let of_line = options.constraints.iter().map(|text| (text, format!("--constraint {text:?}")));
     let mut all: Vec<Constraint> = Vec::new();
+    let mut places = Vec::new();
     for (text, place) in of_file.chain(of_line) {
         let value = |problem: String| ProblemError::Value { place: place.clone(), problem };
         let one: Constraint = text.parse().map_err(|error: ConstraintError| value(error.to_string()))?;
@@ -645,8 +680,9 @@ fn constraints(spec: &Spec, options: &Options, document: &Document) -> Result<Ve
             return Err(value(format!("{one} contradicts {other}: no setting can meet both")));
         }
         all.push(one);
+        places.push(place);
     }
-    Ok(all)
+    Ok((all, places))
 }
 
 #[cfg(test)]

@@ -112,14 +112,22 @@ pub struct Tuned {
 pub enum TuneError {
     /// All choices exceed the link's capacity.
     #[error(
-        "the link has no capacity for this load: {0}. Raise link.rate, lower link.busy, or widen tune.search.publishing_ms"
+        "{place}: the link has no capacity for this load: {reason}. Raise link.rate, lower link.busy, or widen \
+         tune.search.publishing_ms"
     )]
-    NoCapacity(String),
+    NoCapacity {
+        /// Where the link has its rate.
+        place: String,
+        /// By how much it is exceeded.
+        reason: String,
+    },
     /// No choice meets a constraint.
     #[error(
-        "no setting meets {constraint}: the best of {tried} reaches {best}. Relax it or widen the search"
+        "{place}: no setting meets {constraint}: the best of {tried} reaches {best}. Relax it or widen the search"
     )]
     Infeasible {
+        /// Where the constraint is.
+        place: String,
         /// The constraint with the largest violation.
         constraint: String,
         /// The best value that was reached.
@@ -247,6 +255,10 @@ fn key(interval: f64) -> u64 {
     (interval * 1e3).round() as u64
 }
 
+fn no_capacity(problem: &Problem, reason: &EvaluateError) -> TuneError {
+    TuneError::NoCapacity { place: problem.place_of_rate(), reason: reason.to_string() }
+}
+
 /// The combinations near the best trade-off according to the formulas, and the number ruled out.
 fn sketch(problem: &Problem, formulas: &Analytic<'_>) -> Result<(Vec<usize>, usize), TuneError> {
     let intervals = coarse(problem, SKETCH);
@@ -270,9 +282,7 @@ fn sketch(problem: &Problem, formulas: &Analytic<'_>) -> Result<(Vec<usize>, usi
     let all = || (0..problem.space.others.len()).collect::<Vec<_>>();
     if figures.is_empty() {
         return match saturated {
-            Some(share) if share > HOPELESS => {
-                Err(TuneError::NoCapacity(EvaluateError::Saturated { share }.to_string()))
-            }
+            Some(share) if share > HOPELESS => Err(no_capacity(problem, &EvaluateError::Saturated { share })),
             _ => Ok((all().into_iter().take(KEPT).collect(), all().len().saturating_sub(KEPT))),
         };
     }
@@ -446,7 +456,7 @@ impl Search<'_> {
     fn no_answer(&self, goes_on: bool) -> TuneError {
         if self.points.is_empty() {
             return match &self.reason {
-                Some(reason @ EvaluateError::Saturated { .. }) => TuneError::NoCapacity(reason.to_string()),
+                Some(reason @ EvaluateError::Saturated { .. }) => no_capacity(self.problem, reason),
                 Some(reason) => TuneError::Failed(reason.to_string()),
                 None if goes_on => TuneError::Failed("there was none".to_owned()),
                 None => TuneError::Stopped,
@@ -462,7 +472,8 @@ impl Search<'_> {
         let fulfilled = |one: &super::Constraint| {
             self.points.values().filter(|point| one.holds(&point.figures) == Some(true)).count()
         };
-        let Some(missed) = self.problem.constraints.iter().min_by_key(|one| fulfilled(one)) else {
+        let all = self.problem.constraints.iter().zip(&self.problem.constraint_places);
+        let Some((missed, place)) = all.min_by_key(|(one, _)| fulfilled(one)) else {
             return TuneError::Stopped;
         };
         let best = if missed.at_most {
@@ -476,7 +487,8 @@ impl Search<'_> {
         } else {
             missed.to_string()
         };
-        TuneError::Infeasible { constraint, best: missed.metric.text(best), tried: self.points.len() }
+        let (place, best) = (place.clone(), missed.metric.text(best));
+        TuneError::Infeasible { place, constraint, best, tried: self.points.len() }
     }
 
     /// The smallest queue that loses no values, if the settings leave it open.
@@ -631,8 +643,10 @@ mod tests {
     fn constraints_move_the_answer_or_are_reported() {
         let tuned = answer(&["tune.constraints=[\"delay_mean_ms <= 12\"]"]).unwrap();
         assert!(tuned.recommended.figures.delay_mean_ms <= 12.0);
-        let error = answer(&["tune.constraints=[\"delay_mean_ms <= 1\"]"]).unwrap_err().to_string();
-        assert!(error.contains("delay_mean_ms <= 1") && error.contains("ms"), "{error}");
+        let set = "tune.constraints=[\"delay_mean_ms <= 1\"]";
+        let error = answer(&[set]).unwrap_err().to_string();
+        let expected = format!("--set {set}: no setting meets delay_mean_ms <= 1: the best of ");
+        assert!(error.starts_with(&expected), "{error}");
         let both = "tune.constraints=[\"delay_mean_ms <= 10\", \"utilisation <= 53%\"]";
         let error = answer(&[both]).unwrap_err().to_string();
         assert!(error.contains("at the same time"), "{error}");
@@ -643,8 +657,12 @@ mod tests {
     #[test]
     fn saturated_links_are_reported() {
         let error = answer(&["link.rate=300k"]).unwrap_err();
-        assert!(matches!(&error, TuneError::NoCapacity(_)), "{error}");
-        assert!(error.to_string().contains("link.rate"), "{error}");
+        assert!(matches!(&error, TuneError::NoCapacity { .. }), "{error}");
+        assert!(error.to_string().starts_with("--set link.rate=300k: the link has no capacity"), "{error}");
+        // Of the file: its line.
+        let error =
+            answer(&["tune.search.publishing_ms=0.1", "signals.0.count=2000"]).unwrap_err().to_string();
+        assert!(error.starts_with("p.toml:5: link.profile: the link has no capacity"), "{error}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod truth;
 mod versus;
 
 pub(crate) use calibrate::DATA as CALIBRATE;
-pub(crate) use session::write_whole;
+pub(crate) use session::{can_write, write_whole};
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;

@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
     let text = text_file::read(&arguments.file)?;
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let scenario = Scenario::parse(&text, &file).map_err(usage)?;
-    scenario.check_figures(&text, &file).map_err(usage)?;
+    scenario.check_measured(&text, &file).map_err(usage)?;
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let conditions: Vec<_> =
         scenario.conditions().into_iter().map(|condition| (String::new(), condition)).collect();

@@ -1,7 +1,7 @@
 //! `lab truth`: measures loads and simulates the same loads.
 
 use super::session::{self, SessionArgs, Task};
-use crate::commands::sim;
+use crate::commands::sim::{self, Origin};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
     }
     if !arguments.stored.is_empty() {
         let profile = match &arguments.host_profile {
-            Some(path) => sim::profile(Path::new(""), path, false).map_err(Failure::Usage)?,
+            Some(path) => profile(path, Origin::ThisBuild)?,
             None => return Err(Failure::Usage("--stored needs --host-profile".to_owned())),
         };
         let (run, mut measurements) = stored(arguments)?;
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
         tracing::warn!("this is a debug build: its results are not valid for a release");
     }
     let mut profile = match &arguments.host_profile {
-        Some(path) => sim::profile(Path::new(""), path, false).map_err(Failure::Usage)?,
+        Some(path) => profile(path, Origin::ThisMachine)?,
         None => super::host::parts(arguments.quick, interrupt)?.profile,
     };
     let task = Task { what: DATA, quick: arguments.quick, conditions: &conditions, notes: &[], within: None };
@@ -111,6 +111,11 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
         super::host::correct(&mut profile, &tellers, &told);
     }
     compare(finished.run, &measurements, &profile, skipped, output, interrupt)
+}
+
+fn profile(path: &Path, origin: Origin) -> Result<HostProfile, Failure> {
+    sim::profile(Path::new(""), path, origin)
+        .map_err(|error| Failure::Usage(format!("--host-profile: {error}")))
 }
 
 /// The measurements of stored runs, and the number of the first run.

@@ -16,12 +16,13 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use taktwerk_lab::machine::Machine;
 use taktwerk_lab::outcome::Outcome;
-use taktwerk_lab::report::page;
+use taktwerk_lab::report::{SIMULATION, page};
 use taktwerk_lab::simulate::seeds::Failed;
 use taktwerk_lab::simulate::study::Options;
 use taktwerk_lab::simulate::{Run, Study, figures, run_all};
 use taktwerk_lab::store;
 use taktwerk_model::HostProfile;
+use taktwerk_model::host::ProfileError;
 use taktwerk_sim::Costs;
 use taktwerk_sim::scenario::RunError;
 
@@ -87,9 +88,7 @@ pub(crate) struct SimArgs {
 /// Simulates and prints the result.
 pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let study = read(arguments)?;
-    for path in arguments.report.iter().chain(&arguments.trace) {
-        arguments.overwrite.check(path)?;
-    }
+    records::check(arguments)?;
     let seeds: Vec<u64> = (0..u64::from(arguments.seeds)).map(|at| arguments.seed.wrapping_add(at)).collect();
     let threads =
         arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -105,7 +104,7 @@ pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) ->
     let runs = runs.map_err(|failed| failure(arguments, &study, &failed, interrupt))?;
     let outcome = figures::outcome(&study, &runs);
     if output.is_json() {
-        output.document(&document(&study, &runs))?;
+        output.document(&document(&study, &runs, &outcome.remarks))?;
     } else {
         output.text(outcome.text().trim_end())?;
     }
@@ -126,27 +125,47 @@ fn read(arguments: &SimArgs) -> Result<Study, Failure> {
     let file = arguments.file.display().to_string();
     let text = text_file::read(&arguments.file)?;
     let directory = arguments.file.parent().unwrap_or_else(|| Path::new(""));
-    let any_build = arguments.any_build;
-    let profiles = |name: &str| profile(directory, Path::new(name), any_build);
-    let own = arguments.host_profile.as_ref().map(|path| profile(Path::new(""), path, any_build)).transpose();
+    let origin = Origin::of_build(arguments.any_build);
+    let profiles = |name: &str| profile(directory, Path::new(name), origin);
+    let own = arguments.host_profile.as_ref().map(|path| profile(Path::new(""), path, origin)).transpose();
     let options =
         Options { sets: arguments.set.clone(), profiles: &profiles, profile: own.map_err(Failure::Usage)? };
     Study::parse(&text, &file, &options).map_err(|error| Failure::Usage(error.to_string()))
 }
 
+/// Where a host profile may come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// From any version, with a warning.
+    AnyBuild,
+    /// From this version.
+    ThisBuild,
+    /// From this version and machine: it is compared with measurements here.
+    ThisMachine,
+}
+
+impl Origin {
+    pub(crate) fn of_build(any: bool) -> Self {
+        if any { Self::AnyBuild } else { Self::ThisBuild }
+    }
+}
+
 /// Reads a host profile: a file in this directory, or a built-in host.
-pub(crate) fn profile(directory: &Path, path: &Path, any_build: bool) -> Result<HostProfile, String> {
+pub(crate) fn profile(directory: &Path, path: &Path, origin: Origin) -> Result<HostProfile, String> {
     let file = path.display();
     let text = hosts::read(directory, path, hosts::Kind::Profile)?;
-    let profile = HostProfile::parse(&text).map_err(|error| format!("{file}: {error}"))?;
+    let told = |error: ProfileError| error.within(&file, &text);
+    let profile = HostProfile::parse(&text).map_err(told)?;
     // Counter names are checked here, where the file name is known.
-    Costs::new(&profile).map_err(|error| format!("{file}: {error}"))?;
-    match profile.check_origin(env!("CARGO_PKG_VERSION"), None) {
-        Err(error) if any_build => {
-            tracing::warn!("{file}: {error}");
+    Costs::new(&profile).map_err(told)?;
+    let cpu = (origin == Origin::ThisMachine).then(|| Machine::this().cpu);
+    match profile.check_origin(env!("CARGO_PKG_VERSION"), cpu.as_deref()).map_err(told) {
+        Err(error) if origin == Origin::AnyBuild => {
+            tracing::warn!("{error}");
             Ok(profile)
         }
-        Err(error) => Err(format!("{file}: {error}. Or pass --any-build")),
+        Err(error) if origin == Origin::ThisBuild => Err(format!("{error}. Or pass --any-build")),
+        Err(error) => Err(error),
         Ok(()) => Ok(profile),
     }
 }
@@ -166,7 +185,7 @@ fn failure(arguments: &SimArgs, study: &Study, failed: &Failed, interrupt: &Inte
     }
 }
 
-fn document(study: &Study, runs: &[Run]) -> serde_json::Value {
+fn document(study: &Study, runs: &[Run], notes: &[String]) -> serde_json::Value {
     let cases: Vec<serde_json::Value> = study
         .cases
         .iter()
@@ -179,7 +198,7 @@ fn document(study: &Study, runs: &[Run]) -> serde_json::Value {
     let seeds: std::collections::BTreeSet<u64> = runs.iter().map(|run| run.seed).collect();
     json!({
         "name": study.name,
-        "notes": study.notes,
+        "notes": notes,
         "seeds": seeds,
         "cases": cases,
         "events": events,
@@ -201,7 +220,7 @@ fn write_report(
     };
     let run = store::Run {
         id: 0,
-        name: "sim".to_owned(),
+        name: SIMULATION.to_owned(),
         what: format!("simulation of {}", study.name),
         quick: false,
         started_unix_ms: unix_ms(started),

@@ -1,7 +1,9 @@
 //! Traces and packet captures of a simulation.
 
 use super::SimArgs;
+use crate::commands::lab::can_write;
 use crate::failure::Failure;
+use crate::overwrite::is_device;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -31,6 +33,30 @@ pub(super) fn parse_capture(text: &str) -> Result<CaptureOf, String> {
     }
 }
 
+/// Checks before the simulation that all files can be written, and that no two outputs go to the same file.
+pub(super) fn check(arguments: &SimArgs) -> Result<(), Failure> {
+    let captures = arguments.pcap.iter().map(|of| ("--pcap", &of.file));
+    let report = arguments.report.iter().map(|path| ("--report", path));
+    let trace = arguments.trace.iter().map(|path| ("--trace", path));
+    let mut known: Vec<(&str, PathBuf)> = Vec::new();
+    for (option, path) in report.chain(trace).chain(captures) {
+        can_write(path, arguments.overwrite)?;
+        if is_device(path) {
+            continue;
+        }
+        // Two paths can name the same file. The folder exists.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let whole = path.canonicalize().unwrap_or_else(|_| folder.join(path.file_name().unwrap_or_default()));
+        if let Some((other, _)) = known.iter().find(|(_, known)| *known == whole) {
+            let both = format!("{other} and {option} both write {}: name two files", path.display());
+            return Err(Failure::Usage(both));
+        }
+        known.push((option, whole));
+    }
+    Ok(())
+}
+
 /// Creates the files.
 pub(super) fn instruments(arguments: &SimArgs, study: &Study) -> Result<Instruments, Failure> {
     let links = study.cases.first().map(|case| case.scenario.links.as_slice()).unwrap_or_default();
@@ -44,9 +70,6 @@ pub(super) fn instruments(arguments: &SimArgs, study: &Study) -> Result<Instrume
         if !chosen.insert(at) {
             return Err(Failure::Usage(format!("--pcap: link {link:?} is given twice")));
         }
-    }
-    for CaptureOf { file, .. } in &arguments.pcap {
-        arguments.overwrite.check(file)?;
     }
     // Created last: a misspelt name must not empty a file.
     let create_capture = |(link, of): (usize, &CaptureOf)| Ok((link, Capture::new(create(&of.file)?)));

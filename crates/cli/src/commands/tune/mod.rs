@@ -6,8 +6,9 @@ mod probe;
 mod source;
 
 use super::model::ModelArgs;
-use super::sim;
+use super::sim::{self, Origin};
 use crate::connection::SecurityArgs;
+use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -54,7 +55,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "BOUND")]
     constraint: Vec<String>,
 
-    /// Figures to minimise: two or more of delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation,
+    /// Figures to minimise: one or more of delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation,
     /// total_utilisation, loss, server_cpu, client_cpu, energy_w.
     #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
     minimize: Vec<String>,
@@ -94,7 +95,7 @@ pub(crate) struct TuneArgs {
 
     /// URL of the server in the written files. Default: the target, or opc.tcp://localhost:4840.
     #[arg(long, value_name = "URL")]
-    endpoint: Option<String>,
+    endpoint: Option<Endpoint>,
 
     /// Nodes of a running server: NodeIds or browse paths. Default: the variables below Objects that are not the server's own.
     #[arg(long, value_name = "NODE")]
@@ -126,6 +127,9 @@ pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -
     for file in arguments.output.iter().flat_map(|directory| WRITTEN.map(|name| directory.join(name))) {
         arguments.overwrite.check(&file)?;
     }
+    if let Some(directory) = &arguments.output {
+        create(directory)?;
+    }
     let target = source::read(arguments, &options, interrupt)?;
     let problem = target.problem;
     let processors = processors(arguments, &problem)?;
@@ -142,7 +146,7 @@ pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -
     drop(bar);
     let tuned = tuned.map_err(|error| failure(&error))?;
     let reasons = explain::reasons(&problem, &tuned);
-    let endpoint = arguments.endpoint.clone().unwrap_or(target.endpoint);
+    let endpoint = arguments.endpoint.as_ref().map_or(target.endpoint, ToString::to_string);
     if !output.is_json() {
         print(&problem, &tuned, &reasons, &target.notes, output)?;
     }
@@ -191,30 +195,36 @@ fn stage(stage: Stage) -> &'static str {
 
 fn failure(error: &TuneError) -> Failure {
     match error {
-        TuneError::NoCapacity(_) | TuneError::Infeasible { .. } => Failure::Threshold(error.to_string()),
+        TuneError::NoCapacity { .. } | TuneError::Infeasible { .. } => Failure::Threshold(error.to_string()),
         TuneError::Stopped => Failure::Interrupted,
         TuneError::Failed(_) => Failure::InvalidReported(error.to_string()),
         TuneError::Unknown(_) => Failure::Usage(error.to_string()),
     }
 }
 
-/// The machines that the plant or the command line names.
+/// The machines that the plant or the command line names. They are also read if nothing is simulated, because a wrong
+/// file must be noticed.
 fn processors(arguments: &TuneArgs, problem: &Problem) -> Result<Option<Processors>, Failure> {
-    if arguments.no_simulation {
-        return Ok(None);
-    }
     let directory = Path::new(&arguments.target).parent().unwrap_or_else(|| Path::new(""));
-    let read = |directory: &Path, name: &Path| {
-        sim::profile(directory, name, arguments.any_build).map_err(Failure::Usage)
+    // What is promised for another machine cannot be confirmed on this one.
+    let origin = match arguments.measure && !arguments.any_build {
+        true => Origin::ThisMachine,
+        false => Origin::of_build(arguments.any_build),
     };
-    let of_plant = |name: &String| read(directory, Path::new(name));
+    let read = |directory: &Path, name: &Path, place: &str| {
+        let profile = sim::profile(directory, name, origin);
+        profile.map_err(|error| Failure::Usage(format!("{place}: {error}")))
+    };
+    let of_plant = |key: &str, name: &String| read(directory, Path::new(name), &problem.place(key));
     let of_line = arguments.host_profile.as_ref();
     let server = match &problem.host {
-        Some(name) => Some(of_plant(name)?),
-        None => of_line.map(|path| read(Path::new(""), path)).transpose()?,
+        Some(name) => Some(of_plant("tune.host", name)?),
+        None => of_line.map(|path| read(Path::new(""), path, "--host-profile")).transpose()?,
     };
-    let client = problem.client_host.as_ref().map(of_plant).transpose()?.or_else(|| server.clone());
-    Ok(server.zip(client).map(|(server, client)| Processors { server, client }))
+    let client = problem.client_host.as_ref().map(|name| of_plant("tune.client_host", name)).transpose()?;
+    let client = client.or_else(|| server.clone());
+    let processors = server.zip(client).map(|(server, client)| Processors { server, client });
+    Ok(processors.filter(|_| !arguments.no_simulation))
 }
 
 /// The cost model, if a figure needs it or the user names it.
@@ -388,6 +398,12 @@ fn document(
     document
 }
 
+/// Creates the directory of the written files. Called before the search, too: a wrong path must not cost minutes.
+fn create(directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory)
+        .map_err(|error| Failure::Environment(format!("cannot make {}: {error}", directory.display())))
+}
+
 fn save(
     directory: &std::path::Path,
     problem: &Problem,
@@ -395,8 +411,7 @@ fn save(
     endpoint: &str,
     output: Output,
 ) -> Result<(), Failure> {
-    std::fs::create_dir_all(directory)
-        .map_err(|error| Failure::Environment(format!("cannot make {}: {error}", directory.display())))?;
+    create(directory)?;
     let mut names = Vec::new();
     for file in write::files(problem, tuned, endpoint) {
         super::lab::write_whole(&directory.join(file.name), &file.text)?;

@@ -20,7 +20,7 @@ use taktwerk_schema::ids::{object_ids, variable_ids};
 use taktwerk_schema::{
     MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, NodeClass, ReadValueId,
 };
-use taktwerk_types::{DataValue, Encode, NodeId, Variant};
+use taktwerk_types::{DataValue, Encode, NodeId, StatusCode, Variant};
 
 /// Maximum number of monitored variables. A probe must not be a load.
 const VARIABLES_MAX: usize = 200;
@@ -94,7 +94,9 @@ pub(super) fn server(
     }
     let sampling = least_sampling(&mut session)?;
     let product = product(&mut session)?;
-    let (seen, revised) = watch(&mut session, &nodes, arguments.watch, interrupt)?;
+    let is_named = !arguments.node.is_empty();
+    let Watched { seen, revised, refused } =
+        watch(&mut session, &nodes, is_named, arguments.watch, interrupt)?;
     session.close();
     if interrupt.asked() {
         return Err(Failure::Interrupted);
@@ -114,6 +116,9 @@ pub(super) fn server(
         arguments.watch.as_secs_f64(),
         taktwerk_model::figures::number(round_trip * 1e3),
     )];
+    if refused > 0 {
+        notes.push(format!("the server does not let this user monitor {refused} of them"));
+    }
     if nodes.len() >= VARIABLES_MAX {
         notes.push(format!(
             "only the first {VARIABLES_MAX} variables were watched: name those that matter with --node"
@@ -198,13 +203,23 @@ fn variables(session: &mut Session, interrupt: &Interrupt) -> Result<Vec<NodeId>
     Ok(found)
 }
 
-/// Monitors nodes. Returns the observations and the shortest publishing interval that the server grants.
+/// What was observed.
+struct Watched {
+    seen: Vec<Seen>,
+    /// The shortest publishing interval that the server grants, in milliseconds.
+    revised: f64,
+    /// Number of variables that the server does not let this user monitor.
+    refused: usize,
+}
+
+/// Monitors nodes. With `is_named`, the user has named them, and it is an error if one of them is refused.
 fn watch(
     session: &mut Session,
     nodes: &[NodeId],
+    is_named: bool,
     span: Duration,
     interrupt: &Interrupt,
-) -> Result<(Vec<Seen>, f64), Failure> {
+) -> Result<Watched, Failure> {
     const LOOK: Duration = Duration::from_millis(200);
     let params = SubscriptionParams { publishing_interval_ms: WATCHING_MS, ..SubscriptionParams::default() };
     let items: Vec<_> = (0u32..)
@@ -229,6 +244,7 @@ fn watch(
     let quick = core.create_subscription(quick, monotonic());
     let mut revised = WATCHING_MS;
     let mut seen = vec![Seen::default(); nodes.len()];
+    let mut refused: Vec<(usize, StatusCode)> = Vec::new();
     let mut bar = Progress::of_time("watching", span);
     let start = monotonic();
     while !interrupt.asked() {
@@ -253,6 +269,17 @@ fn watch(
                 SubscriptionEvent::CreateFailed(error) if handle == watching => {
                     return Err(session::failure(&error));
                 }
+                SubscriptionEvent::Items(results) if handle == watching => {
+                    for result in results.into_iter().filter(|result| result.status.is_bad()) {
+                        refused.push((result.client_handle as usize, result.status));
+                    }
+                    let named = if is_named { refused.first() } else { None };
+                    if let Some((at, status)) = named {
+                        let node = nodes.get(*at).map(ToString::to_string).unwrap_or_default();
+                        let why = status.description().unwrap_or_default();
+                        return Err(Failure::BadStatus(format!("--node {node}: {status}: {why}")));
+                    }
+                }
                 SubscriptionEvent::Ended(status) if handle == watching => {
                     return Err(Failure::BadStatus(format!("the server ended the subscription: {status}")));
                 }
@@ -265,7 +292,7 @@ fn watch(
             _ => {}
         }
     }
-    Ok((seen, revised))
+    Ok(Watched { seen, revised, refused: refused.len() })
 }
 
 /// Variables with about the same period.

@@ -62,7 +62,8 @@ impl Settings {
             ca_file: section.ca_file.as_deref().map(|path| file.resolve(path)),
             place,
         };
-        settings.password().map_err(|error| Failure::Usage(format!("history.password_file: {error}")))?;
+        let mistake = |error| Failure::Usage(file.mistake_of("history.password_file", error, "").to_string());
+        settings.password().map_err(mistake)?;
         Ok(settings)
     }
 

@@ -44,11 +44,9 @@ pub(super) fn check(file: &ConfigFile) -> Result<(), Failure> {
     }
     #[cfg(not(feature = "postgres"))]
     {
-        Err(Failure::Usage(
-            "[history] postgresql: this build has no PostgreSQL; build it with the feature postgres, or set file = \
-             \"history.db\""
-                .to_owned(),
-        ))
+        let hint = "build it with the feature postgres, or set file = \"history.db\"";
+        let mistake = file.mistake_of("history.postgresql", "this build has no PostgreSQL", hint);
+        Err(Failure::Usage(mistake.to_string()))
     }
 }
 
@@ -71,10 +69,10 @@ pub(super) fn configured(
         if section.record.is_empty() && !section.events {
             return Ok(builder);
         }
-        let what = if section.events { "events = true" } else { "[[history.record]]" };
-        return Err(Failure::Usage(format!(
-            "{what} needs a history store: set file = \"history.db\" under [history]"
-        )));
+        let key = if section.events { "history.events" } else { "history.record" };
+        let mistake =
+            file.mistake_of(key, "it needs a history store", "set file = \"history.db\" under [history]");
+        return Err(Failure::Usage(mistake.to_string()));
     };
     let retention = Retention { age, size: section.keep_megabytes << 20 };
     Ok(builder.history_when_available(sqlite(file.resolve(path), retention)?))

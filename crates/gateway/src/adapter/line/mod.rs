@@ -281,6 +281,13 @@ impl Adapter for Line {
         format!("texts from {}", self.target())
     }
 
+    fn device(&self) -> Option<&str> {
+        match &self.way {
+            Way::Serial(line) => Some(&line.device),
+            Way::Tcp(..) => None,
+        }
+    }
+
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, _: usize) -> Result<Placement, Mistake> {
         let kind = self.extractor.add_tag(tag, fields)?;
         let write = fields.text("write")?;

@@ -110,10 +110,23 @@ pub struct Point {
 pub struct Defaults {
     /// The unit.
     pub unit: u8,
+    /// The lowest and the highest unit.
+    pub units: [u8; 2],
     /// The order of registers.
     pub word_order: Order,
     /// The order of bytes.
     pub byte_order: Order,
+}
+
+/// Units behind Modbus TCP: also devices that ignore the number, which use 0 or 255.
+pub const UNITS_TCP: [u8; 2] = [0, 255];
+/// Units of a serial line (Modbus over Serial Line §2.2): 0 is a broadcast, which nobody answers.
+pub const UNITS_SERIAL: [u8; 2] = [1, 247];
+
+/// Takes the unit of a source or tag.
+pub(super) fn take_unit(fields: &mut Fields, [least, most]: [u8; 2]) -> Result<Option<u8>, Mistake> {
+    let unit = fields.integer("unit", least.into(), most.into())?;
+    Ok(unit.and_then(|unit| u8::try_from(unit).ok()))
 }
 
 impl Format {
@@ -220,7 +233,7 @@ impl Point {
             );
         }
         let point = Self {
-            unit: fields.integer("unit", 0, 255)?.map_or(defaults.unit, |unit| unit as u8),
+            unit: take_unit(fields, defaults.units)?.unwrap_or(defaults.unit),
             table,
             first,
             format,
@@ -331,7 +344,7 @@ mod tests {
 
     fn point(text: &str) -> Result<Point, Mistake> {
         let mut sections = Sections::parse(Path::new("g"), &format!("[[tag]]\n{text}\n")).unwrap();
-        let defaults = Defaults { unit: 1, word_order: Order::Big, byte_order: Order::Big };
+        let defaults = Defaults { unit: 1, units: UNITS_TCP, word_order: Order::Big, byte_order: Order::Big };
         Point::take(&mut sections.tags[0], None, false, defaults)
     }
 

@@ -23,7 +23,7 @@ use crate::serial::{Parity, SerialLine};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Advice, Placement};
 use crate::tag::{Access, Tag};
-use address::{Defaults, ORDERS, Point};
+use address::{Defaults, ORDERS, Point, UNITS_SERIAL, UNITS_TCP, take_unit};
 use futures_util::future::BoxFuture;
 use link::Way;
 use plan::Bounds;
@@ -56,6 +56,10 @@ impl Modbus {
                 };
                 if is_rtu == Some(true) { Way::RtuOverTcp(host, port) } else { Way::Tcp(host, port) }
             }
+            (None, Some(_)) if is_rtu == Some(false) => {
+                let hint = "remove framing: a serial line has RTU frames";
+                return Err(fields.mistake("framing = \"tcp\" needs an address", hint));
+            }
             (None, Some(device)) => Way::Serial(SerialLine::take(fields, device, 19_200, Parity::Even)?),
             _ => {
                 let hint = "write address = \"host:502\", or device = \"/dev/ttyUSB0\" for a serial line";
@@ -65,10 +69,12 @@ impl Modbus {
                 }));
             }
         };
+        let units = if matches!(way, Way::Tcp(..)) { UNITS_TCP } else { UNITS_SERIAL };
         Ok(Self {
             way,
             defaults: Defaults {
-                unit: fields.integer("unit", 0, 255)?.unwrap_or(1) as u8,
+                unit: take_unit(fields, units)?.unwrap_or(1),
+                units,
                 word_order: fields.word("word_order", &ORDERS)?.unwrap_or_default(),
                 byte_order: fields.word("byte_order", &ORDERS)?.unwrap_or_default(),
             },
@@ -91,6 +97,13 @@ impl Adapter for Modbus {
             Way::Serial(_) => "Modbus RTU",
         };
         format!("{kind} {}", self.way.target())
+    }
+
+    fn device(&self) -> Option<&str> {
+        match &self.way {
+            Way::Serial(line) => Some(&line.device),
+            Way::Tcp(..) | Way::RtuOverTcp(..) => None,
+        }
     }
 
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake> {

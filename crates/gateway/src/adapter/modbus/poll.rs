@@ -164,8 +164,11 @@ impl Line<'_> {
         }
     }
 
-    /// Retries the unit later, with growing pauses.
+    /// Retries the unit later, with growing pauses. Until then, clients cannot write to it: each attempt would keep the other
+    /// units of the line waiting.
     fn silence(&mut self, unit: u8) {
+        let points = self.modbus.points.iter().enumerate();
+        self.feed.silent(points.filter(|(_, point)| point.unit == unit).map(|(position, _)| position));
         let settings = self.feed.settings();
         let pause =
             self.silent.get(&unit).map_or(settings.retry, |silent| silent.pause * 2).min(settings.retry_max);
@@ -216,6 +219,15 @@ impl Line<'_> {
             return Ok(());
         };
         let Point { unit, first, .. } = *point;
+        if self.silent.get(&unit).is_some_and(|silent| Instant::now() < silent.until) {
+            // It was accepted before the unit became silent.
+            self.feed.statistics().add(Count::WriteErrors, 1);
+            let target = format!("{}, unit {unit}", self.modbus.way.target());
+            let reason =
+                format!("the write of {}:{first} is dropped: the unit does not answer", point.table.name());
+            self.feed.failed(&Fault::other(target, reason));
+            return Ok(());
+        }
         let link = self.link().await?;
         let answer = match point.table {
             Table::Coil => {

@@ -89,6 +89,37 @@ fn a_threshold_of_an_unknown_figure_is_refused_before_the_run() {
 }
 
 #[test]
+fn thresholds_that_no_figure_meets_are_refused_before_the_run() {
+    let text = format!("{PLANT}[[threshold]]\nmetric = \"scada.delay_p99_ms\"\nbelow = 5\nabove = 9\n");
+    assert_eq!(
+        refused(&text, &[]),
+        "p.toml:34: threshold.0.metric: no scada.delay_p99_ms is below 5 and above 9: change or remove one of both"
+    );
+    assert!(parse(&text, &["threshold.0.below=10"]).is_ok());
+}
+
+#[test]
+fn the_network_of_a_node_is_that_of_its_hardware() {
+    let text = "name = \"p\"\n[[hardware]]\nname = \"h\"\nnetwork_mbit = 0.1\n[[node]]\nname = \"fci\"\npoints = 4000\n\
+                clients = 4\ninterval_ms = 100\nhardware = \"h\"\n";
+    let said = refused(text, &[]);
+    assert!(said.starts_with("p.toml:4: hardware.0.network_mbit: link \"network of fci\" carries"), "{said}");
+    let said = refused(text, &["hardware.0.network_mbit=0.2"]);
+    assert!(said.starts_with("--set hardware.0.network_mbit=0.2: link \"network of fci\""), "{said}");
+    // The checks of `size` name the key, and the option that replaced it.
+    assert_eq!(
+        refused(text, &["node.0.count=0"]),
+        "--set node.0.count=0: it must be at least 1: otherwise remove the node"
+    );
+    let unnamed = text.replace("hardware = \"h\"\n", "").replace("points = 4000", "points = 4000000");
+    assert!(
+        refused(&unnamed, &[]).starts_with("p.toml:5: node.0.hardware: link"),
+        "{}",
+        refused(&unnamed, &[])
+    );
+}
+
+#[test]
 fn unsimulated_laboratory_thresholds_are_left_out_with_a_note() {
     let with = |metric: &str| {
         format!(
@@ -104,9 +135,19 @@ fn unsimulated_laboratory_thresholds_are_left_out_with_a_note() {
     assert_eq!(refused(&text, &[]), wanted);
     // The laboratory reports the same message.
     let scenario = LabScenario::parse(&text, "p.toml").unwrap();
-    assert_eq!(scenario.check_figures(&text, "p.toml").unwrap_err().to_string(), wanted);
+    assert_eq!(scenario.check_measured(&text, "p.toml").unwrap_err().to_string(), wanted);
+    let simulated = format!("stacks = [\"sim\"]\n{}", with("delivery.p99_us"));
+    parse(&simulated, &[]).unwrap();
+    assert_eq!(
+        LabScenario::parse(&simulated, "p.toml")
+            .unwrap()
+            .check_measured(&simulated, "p.toml")
+            .unwrap_err()
+            .to_string(),
+        "p.toml:1: stacks: \"sim\" is simulated, not measured: run `taktwerk sim p.toml`, or name other stacks"
+    );
     let fine = with("server.rss_bytes");
-    assert!(LabScenario::parse(&fine, "p.toml").unwrap().check_figures(&fine, "p.toml").is_ok());
+    assert!(LabScenario::parse(&fine, "p.toml").unwrap().check_measured(&fine, "p.toml").is_ok());
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! A TOML document with values from the command line, and the positions of its keys.
 
-use std::ops::Range;
-use taktwerk_explain::Mistake;
-use toml::de::{DeTable, DeValue};
+use taktwerk_explain::{Mistake, key_span, line_of};
 
 /// A TOML document with replaced values.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     file: String,
     text: String,
@@ -59,6 +57,12 @@ impl Document {
         &self.table
     }
 
+    /// The file, for messages.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// Deserializes the document.
     ///
     /// # Errors
@@ -87,39 +91,10 @@ impl Document {
         if let Some(set) = self.sets.iter().rev().find(is_it) {
             return format!("--set {set}");
         }
-        // The key itself, or else the nearest enclosing table.
-        let mut path: Vec<&str> = key.split('.').collect();
-        while !path.is_empty() {
-            if let Some(span) = self.span(&path) {
-                let line = self.text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
-                return format!("{}:{line}: {key}", self.file);
-            }
-            path.pop();
+        match key_span(&self.text, key) {
+            Some(span) => format!("{}:{}: {key}", self.file, line_of(&self.text, span.start)),
+            None => format!("{}: {key}", self.file),
         }
-        format!("{}: {key}", self.file)
-    }
-
-    fn span(&self, path: &[&str]) -> Option<Range<usize>> {
-        let root = DeTable::parse(&self.text).ok()?;
-        let (last, parents) = path.split_last()?;
-        let mut table: &DeTable<'_> = root.get_ref();
-        let mut parents = parents.iter();
-        while let Some(name) = parents.next() {
-            table = match table.get(*name)?.get_ref() {
-                DeValue::Table(table) => table,
-                DeValue::Array(array) => {
-                    let index: usize = parents.next().copied().unwrap_or(last).parse().ok()?;
-                    let entry = array.get(index)?;
-                    match entry.get_ref() {
-                        DeValue::Table(table) => table,
-                        _ => return Some(entry.span()),
-                    }
-                }
-                _ => return None,
-            };
-        }
-        let (key, _) = table.get_key_value(*last)?;
-        Some(key.span())
     }
 }
 

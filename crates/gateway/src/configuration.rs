@@ -641,7 +641,7 @@ mod tests {
             ),
             (
                 tag("unit = 248\n").replace(SOURCE, &serial("/dev/ttyS9", "")),
-                "unit: the number does not fit; write a whole number from 1 to 247",
+                "g.toml:9: unit: the number does not fit; write a whole number from 1 to 247",
             ),
             (
                 serial("/dev/ttyS9", "") + &serial("/dev/ttyS9", "").replace("plc", "other"),

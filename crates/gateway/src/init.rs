@@ -368,9 +368,12 @@ mod tests {
             })
             .collect();
         ConfigFile::parse(Path::new("g.toml"), &all).unwrap();
-        let second = "source = \"modbus-2\"\nname = \"Temp";
-        let all =
-            all.replace(second, &format!("{second}2 ")).replace("security = \"none\"", "security = \"best\"");
+        // The sample tags of several devices have the same path.
+        let all = [2, 3].into_iter().fold(all, |all, number| {
+            let own = format!("source = \"modbus-{number}\"\nname = \"Temp");
+            all.replace(&own, &format!("{own}{number} "))
+        });
+        let all = all.replace("security = \"none\"", "security = \"best\"");
         // The sample with a user requires TLS.
         let all = all.replace("mqtt://broker", "mqtts://broker");
         GatewayConfig::parse(Path::new("g.toml"), &all).unwrap();

@@ -278,6 +278,49 @@ mod tests {
         }
     }
 
+    /// Values of a set change together, and messages of several clients are sent together.
+    #[test]
+    fn formulas_know_bursts_and_other_clients() {
+        let sets = |link: &str, count: u32, period: u32, clients: u32| {
+            [
+                format!("link={link}"),
+                format!("signals.0.count={count}"),
+                format!("signals.0.period_ms={period}"),
+                "signals.0.bytes=8".to_owned(),
+                format!("tune.clients={clients}"),
+                "tune.measured_s=4".to_owned(),
+            ]
+        };
+        let mut wrong = Vec::new();
+        for (link, count, period, clients) in [
+            ("ethernet-100m", 750, 100, 1),
+            ("ethernet-100m", 750, 100, 4),
+            ("ethernet-100m", 30, 1000, 10),
+            ("ppp-10m", 200, 250, 3),
+            ("ppp-2m", 50, 500, 1),
+        ] {
+            let sets = sets(link, count, period, clients);
+            let problem = problem(&sets.each_ref().map(String::as_str));
+            let (simulation, formulas) = (Simulation::new(&problem, None), Analytic::new(&problem, None));
+            for share in [0.05, 0.2, 1.0, 3.0] {
+                let settings = Settings { publishing_ms: f64::from(period) * share, ..Settings::usual() };
+                let one = simulation.evaluate(&settings, 1).unwrap();
+                let other = formulas.evaluate(&settings, 1).unwrap();
+                let ratios = [
+                    other.delay_mean_ms / one.delay_mean_ms,
+                    other.delay_p99_ms / one.delay_p99_ms,
+                    other.bandwidth_bits_s / one.bandwidth_bits_s,
+                ];
+                if !ratios.iter().all(|ratio| (0.5..2.0).contains(ratio)) {
+                    wrong.push(format!(
+                        "{link} {count} {period} {clients} {share}: {ratios:.2?} {one:?} {other:?}"
+                    ));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
     #[test]
     fn only_servers_that_follow_writes_promise_no_wait() {
         let text = "[link]\nprofile = \"rate=1gbit\"\n[[signals]]\ncount = 5\nperiod_ms = 100\n";

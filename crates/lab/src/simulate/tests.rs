@@ -150,7 +150,7 @@ fn mistakes_are_reported_with_line_and_key() {
             "delay = \"5ms\"\njitter = \"1ms\"\ndistribution = \"flat\"",
             "p.toml:11: link.0.distribution: ",
         ),
-        ("delay = \"5ms\"", "delay = \"5ms\"\nburst = 3", "p.toml:10: link.0.burst: "),
+        ("delay = \"5ms\"", "delay = \"5ms\"\nburst = -3", "p.toml:10: link.0.burst: "),
         ("kind = \"cut\"", "kind = \"clock\"", "the offset of the clock"),
         ("number = 2", "number = 0", "they count from 1"),
         ("name = \"wan\"", "nam = \"wan\"", "a link needs a name"),
@@ -469,10 +469,12 @@ fn plants_of_size_and_tune_are_simulated() {
     assert_eq!((scenario.clients[0].count, scenario.links[0].profile.up.rate), (4, Some(10_000_000)));
     for (set, told) in [
         ("node.0.points=100000000", "write 1 to 10000000"),
-        ("node.0.points=0", "write 1 to 10000000"),
-        ("node.0.clients=0", "write 1 to 1000000"),
-        ("node.0.interval_ms=0", "write 0.1 to 3600000"),
-        ("node.0.changing=3", "write 0 to 1"),
+        ("node.0.points=0", "it must be a positive number"),
+        ("node.0.clients=0", "it must be a positive number"),
+        ("node.0.clients=0.1", "write 1 to 1000000"),
+        ("node.0.interval_ms=0", "it must be a positive number"),
+        ("node.0.interval_ms=0.01", "write 0.1 to 3600000"),
+        ("node.0.changing=3", "not a share from 0 to 1"),
     ] {
         let error = refused(size, &[set]);
         assert!(error.starts_with(&format!("--set {set}: ")) && error.contains(told), "{error}");

@@ -1,5 +1,6 @@
 //! Explains each recommended setting in one sentence.
 
+use super::analytic;
 use super::problem::Problem;
 use super::search::{Alternative, Point, Tuned};
 use super::settings::{Metric, Settings};
@@ -168,7 +169,7 @@ fn given(problem: &Problem, setting: &str, settings: &Settings) -> String {
             "the client chooses the number by round trip and interval".to_owned()
         }
         "notifications_max" if settings.notifications_max == 0 => {
-            let per_message = problem.values_per_s() * settings.publishing_ms / 1e3;
+            let per_message = analytic::values_per_message(problem, settings);
             format!(
                 "a message carries about {} values; a limit would only add messages",
                 figures::number(per_message)

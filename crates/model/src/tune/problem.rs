@@ -437,16 +437,16 @@ fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
             properties.push(property);
         }
     }
-    let mut add = |property: &str| {
+    let add = |text: &mut String, property: &str| {
         let comma = if text.is_empty() { "" } else { "," };
         text.push_str(comma);
         text.push_str(property);
-        text.clone()
     };
-    let whole = properties.iter().map(|property| add(property)).last();
-    let mut profile = parse_link("link.profile", &whole.unwrap_or_else(|| add("")))?;
+    properties.iter().for_each(|property| add(&mut text, property));
+    let mut profile = parse_link("link.profile", &text)?;
     for (property, key) in &dependent {
-        profile = parse_link(key, &add(property))?;
+        add(&mut text, property);
+        profile = parse_link(key, &text)?;
     }
     Ok(profile)
 }

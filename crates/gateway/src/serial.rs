@@ -12,7 +12,7 @@ use serial2_tokio::{CharSize, FlowControl, SerialPort, Settings, StopBits};
 use std::io;
 use std::os::fd::OwnedFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// The settings of a serial line.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +58,12 @@ impl SerialLine {
             stop_bits: fields.integer("stop_bits", 1, 2)?.unwrap_or(1) as u8,
             data_bits: 8,
         })
+    }
+
+    /// The pause between two frames: 3.5 characters of 11 bits, at least 1.75 ms (Modbus over Serial Line §2.5.1.1).
+    pub(crate) fn frame_gap(&self) -> Duration {
+        let characters = Duration::from_secs_f64(3.5 * 11.0 / f64::from(self.baud.max(1)));
+        characters.max(Duration::from_micros(1_750))
     }
 
     /// Opens the line. Nobody else can open it until it is closed, except programs of root that do not lock it.
@@ -136,6 +142,21 @@ impl Drop for Port {
 }
 
 impl Port {
+    /// Discards what arrives for this time.
+    ///
+    /// # Errors
+    /// The line was closed.
+    pub(crate) async fn drain(&mut self, time: Duration) -> io::Result<()> {
+        let until = Instant::now() + time;
+        let mut piece = [0; 4096];
+        while let Ok(count) = timeout_at(until, self.port.read(&mut piece)).await {
+            if count? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(())
+    }
+
     /// Discards what arrives, until nothing has arrived for `quiet`, or a piece `ends` a text. Returns whether one of both was
     /// within `limit`.
     ///

@@ -223,7 +223,10 @@ pub fn parse(kind: BuiltInType, text: &str) -> Option<Variant> {
         BuiltInType::Boolean => match &*trimmed.to_ascii_lowercase() {
             "true" | "on" | "yes" | "open" => Some(true.into()),
             "false" | "off" | "no" | "closed" => Some(false.into()),
-            other => Some((other.parse::<f64>().ok()? != 0.0).into()),
+            other => {
+                let number: f64 = other.parse().ok()?;
+                number.is_finite().then(|| (number != 0.0).into())
+            }
         },
         BuiltInType::DateTime => UtcTime::parse(trimmed).map(Variant::DateTime),
         BuiltInType::Float | BuiltInType::Double => {

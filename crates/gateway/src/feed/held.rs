@@ -67,7 +67,8 @@ impl Held {
         if status.is_bad() {
             self.last_number = None;
             self.set(Variant::Empty, status, time, utc);
-            return true;
+            // Some sources convert values themselves.
+            return status != StatusCode::BAD_TYPE_MISMATCH;
         }
         let converted = match self.scaling {
             Some(scaling) => scaling.apply(&value, self.kind.element),

@@ -126,6 +126,16 @@ fn values_of_a_device_that_reconnects_without_answering_become_bad() {
     feed.deliver([(0, Reading::good(2.5))]);
     feed.disconnected(&fault);
     assert_eq!(variable.get().status(), StatusCode::UNCERTAIN_LAST_USABLE_VALUE);
+    // A connection that lasts, without an answer, does not end the outage either.
+    feed.connected();
+    feed.watch();
+    assert_eq!(variable.get().status(), StatusCode::UNCERTAIN_LAST_USABLE_VALUE);
+    sleep(400 * MS);
+    feed.watch();
+    assert_eq!(variable.get().status(), StatusCode::BAD_NO_COMMUNICATION);
+    feed.deliver([(0, Reading::good(3.5))]);
+    feed.watch();
+    assert_eq!(variable.get().status(), StatusCode::GOOD);
 }
 
 #[test]

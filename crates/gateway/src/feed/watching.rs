@@ -26,6 +26,12 @@ pub(super) struct Down {
 }
 
 impl Down {
+    /// Start of the outage that lasts until there is an answer.
+    fn now(&self, answers: u64) -> Option<Instant> {
+        let unanswered = self.last.filter(|(_, before)| *before == answers);
+        self.since.or(unanswered.map(|(since, _)| since))
+    }
+
     fn begin(&mut self, answers: u64) {
         if self.since.is_none() {
             let last = self.last.filter(|(_, before)| *before == answers);
@@ -139,7 +145,7 @@ impl Feed {
     /// Detects overdue values.
     pub fn watch(&self) {
         let (now, utc) = (Instant::now(), wall());
-        let down = lock(&self.0.down).since;
+        let down = lock(&self.0.down).now(self.0.statistics.answers());
         let settings = &self.0.settings;
         let (mut uncertain, mut lost, mut missed) = (0, 0, 0);
         for held in lock(&self.0.held).iter_mut().filter(|held| !held.is_released) {

@@ -4,7 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub(crate) struct Device {
     pub(crate) masks: bool,
     /// Whether it supports device identification.
     pub(crate) identifies: bool,
+    /// Whether a stray byte arrives every 100 ms, with RTU frames.
+    pub(crate) is_noisy: AtomicBool,
 }
 
 impl Device {
@@ -67,6 +69,7 @@ impl Device {
             units: Mutex::new((0..=255).collect()),
             masks: false,
             identifies: true,
+            is_noisy: AtomicBool::new(false),
         });
         let weak = Arc::downgrade(&device);
         std::thread::spawn(move || {
@@ -133,7 +136,17 @@ impl Device {
         }
     }
 
-    fn serve_rtu(&self, mut stream: TcpStream) {
+    fn serve_rtu(self: Arc<Self>, mut stream: TcpStream) {
+        let (device, mut line) = (Arc::downgrade(&self), stream.try_clone().unwrap());
+        std::thread::spawn(move || {
+            while let Some(device) = device.upgrade() {
+                if device.is_noisy.load(Ordering::Relaxed) && line.write_all(&[0]).is_err() {
+                    return;
+                }
+                drop(device);
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
         loop {
             let mut frame = vec![0; 7];
             if stream.read_exact(&mut frame).is_err() {

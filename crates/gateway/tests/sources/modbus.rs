@@ -9,7 +9,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use taktwerk_gateway::adapter::modbus::link::Way;
@@ -243,6 +243,62 @@ async fn a_silent_unit_does_not_delay_others_on_its_line() {
     stand.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_units_leave_the_line_to_those_that_answer() {
+    let device = Device::start(10);
+    *device.units.lock().unwrap() = vec![4];
+    let mut parts =
+        vec![source(&device, "line", "stale_after = \"900 ms\"\nlost_after = \"60 s\"\nretry = \"100 ms\"")];
+    parts
+        .extend((1..=8).map(|unit| tag("line", &format!("U{unit}"), "holding:0", &format!("unit = {unit}"))));
+    let stand = Stand::new(&parts.concat()).await;
+    stand.value("line/U4", 0u16).await;
+    let before = stand.source("line").statistics;
+    let until = Instant::now() + 4_000 * MS;
+    // One after the other, the seven dead units would take 2.1 s.
+    while Instant::now() < until {
+        let value = stand.read("line/U4").await;
+        assert_eq!(value.status(), StatusCode::GOOD, "{value:?}");
+        sleep(20 * MS).await;
+    }
+    // Later, a fifth of the time is theirs; at the beginning more.
+    let after = stand.source("line").statistics;
+    assert!(after.answers - before.answers >= 25, "{before:?} {after:?}");
+    device.units.lock().unwrap().extend([1, 2, 3, 5, 6, 7, 8]);
+    for unit in 1..=8 {
+        stand.value(&format!("line/U{unit}"), 0u16).await;
+    }
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_writes_leave_time_for_reads() {
+    let device = Device::start_rtu(10);
+    device.set(Mood::Late(20 * MS));
+    let stand = Stand::new(
+        &[
+            source(&device, "line", "framing = \"rtu\"\nstale_after = \"600 ms\"\nlost_after = \"60 s\""),
+            tag("line", "Set", "holding:0", "access = \"read-write\""),
+            tag("line", "Other", "holding:5", "unit = 2"),
+        ]
+        .concat(),
+    )
+    .await;
+    stand.value("line/Other", 0u16).await;
+    // They take two seconds.
+    for number in 0..100u16 {
+        stand.write("line/Set", number).await.unwrap();
+    }
+    let until = Instant::now() + 3_000 * MS;
+    while Instant::now() < until {
+        assert_eq!(stand.read("line/Other").await.status(), StatusCode::GOOD);
+        sleep(20 * MS).await;
+    }
+    stand.value("line/Set", 99u16).await;
+    assert_eq!(stand.source("line").statistics.writes, 100);
+    stand.end().await;
+}
+
 /// A serial line to a device: a pseudo terminal at one end of its connection.
 struct Cable {
     connection: TcpStream,
@@ -321,7 +377,7 @@ async fn late_and_stray_answers_of_a_serial_line_are_for_no_request() {
     }
     let cable = Cable::new(&device, &link);
     let mut parts = vec![format!(
-        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\ninterval = \"50 ms\"\n\
+        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\ninterval = \"200 ms\"\n\
          retry = \"50 ms\"\nretry_max = \"100 ms\"\ndeadline = \"300 ms\"\nstale_after = \"30 s\"\nlost_after = \"60 s\"\n"
     )];
     let registers = [0u16, 100, 200, 300, 400];
@@ -344,6 +400,54 @@ async fn late_and_stray_answers_of_a_serial_line_are_for_no_request() {
             sleep(10 * MS).await;
         }
     }
+    stand.end().await;
+    drop(cable);
+}
+
+/// A line that is never silent for long, because of interference, recovers from a missed answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn single_stray_bytes_do_not_stop_a_serial_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("ttyUSB0");
+    let device = Device::start_rtu(10);
+    let cable = Cable::new(&device, &link);
+    let line = format!(
+        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\ninterval = \"50 ms\"\n\
+         retry = \"50 ms\"\nretry_max = \"100 ms\"\ndeadline = \"300 ms\"\nstale_after = \"500 ms\"\nlost_after = \"60 s\"\n"
+    );
+    let stand = Stand::new(&[line, tag("line", "T", "holding:0", "")].concat()).await;
+    stand.value("line/T", 0u16).await;
+    device.is_noisy.store(true, Ordering::Relaxed);
+    for round in 1..=3u16 {
+        device.set(Mood::Hangs);
+        stand.until("line/T", |value| value.status() == StatusCode::UNCERTAIN_LAST_USABLE_VALUE).await;
+        device.holding.lock().unwrap()[0] = round;
+        device.set(Mood::Answers);
+        stand.value("line/T", round).await;
+    }
+    stand.end().await;
+    drop(cable);
+}
+
+/// Modbus over Serial Line §2.5.1.1: frames are 3.5 characters apart, 128 ms with 300 baud.
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_of_a_serial_line_are_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("ttyUSB0");
+    let device = Device::start_rtu(500);
+    let cable = Cable::new(&device, &link);
+    let line = format!(
+        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\nbaud = 300\n\
+         interval = \"10 ms\"\n"
+    );
+    let tags = [0, 400].map(|at| tag("line", &format!("R{at}"), &format!("holding:{at}"), ""));
+    let stand = Stand::new(&(line + &tags.concat())).await;
+    stand.value("line/R400", 0u16).await;
+    let (before, begun) = (device.asked(), Instant::now());
+    sleep(1_500 * MS).await;
+    let most = begun.elapsed().as_millis() / 128 + 1;
+    let asked = device.asked() - before;
+    assert!(asked >= 3 && asked as u128 <= most, "{asked} of at most {most}");
     stand.end().await;
     drop(cable);
 }

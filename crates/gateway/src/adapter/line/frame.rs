@@ -46,6 +46,25 @@ pub enum Framer {
 }
 
 impl Framer {
+    /// A text begins after a pause. Discards an incomplete frame that has no mark by which its end could be found. Returns
+    /// whether there was one.
+    pub fn resume(&mut self) -> bool {
+        match self {
+            Self::Lines(_) | Self::Between { .. } => false,
+            Self::Fixed { begun, .. } => {
+                let was = !begun.is_empty();
+                begun.clear();
+                was
+            }
+            Self::Length { begun, skip, .. } => {
+                let was = !begun.is_empty() || *skip > 0;
+                begun.clear();
+                *skip = 0;
+                was
+            }
+        }
+    }
+
     /// Processes a piece. Complete frames are appended to `found`. Returns how many frames were dropped because they were too
     /// long.
     pub fn push(&mut self, piece: &[u8], found: &mut Vec<String>) -> u64 {
@@ -118,6 +137,32 @@ fn length(bytes: &[u8], is_little_endian: bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_ends_what_has_no_mark() {
+        let fixed = || Framer::Fixed { begun: Vec::new(), size: 4 };
+        let length =
+            || Framer::Length { size: 1, is_little_endian: false, begun: Vec::new(), most: 9, skip: 0 };
+        for (mut framer, stray, whole) in [
+            (fixed(), b"z".as_slice(), b"X=07".as_slice()),
+            (length(), b"\x05ab", b"\x04X=07"),
+            // A length beyond the limit.
+            (length(), b"\xf0", b"\x04X=07"),
+        ] {
+            let mut found = Vec::new();
+            framer.push(stray, &mut found);
+            assert!(framer.resume() && !framer.resume(), "{framer:?}");
+            framer.push(whole, &mut found);
+            assert_eq!(found, ["X=07"]);
+            assert!(!framer.resume(), "nothing is incomplete");
+        }
+        let mut lines = Framer::Lines(Lines::new(9));
+        let mut found = Vec::new();
+        lines.push(b"X=", &mut found);
+        assert!(!lines.resume());
+        lines.push(b"07\n", &mut found);
+        assert_eq!(found, ["X=07"]);
+    }
 
     #[test]
     fn frames_do_not_depend_on_the_pieces() {

@@ -81,6 +81,11 @@ fn take_framer(fields: &mut Fields) -> Result<Framer, Mistake> {
         let hint = "set framing = \"stx-etx\", or remove them";
         return Err(fields.mistake("start_byte and end_byte are for frames between two bytes", hint));
     }
+    let marks = (start.map_or(STX, |byte| byte as u8), end.map_or(ETX, |byte| byte as u8));
+    if framing == Framing::StxEtx && marks.0 == marks.1 {
+        let hint = "write the two bytes between which a frame is";
+        return Err(fields.mistake(format!("start_byte and end_byte are both {}", marks.0), hint));
+    }
     let bytes = fields.integer("length_bytes", 1, 4)?;
     let is_little = fields.word("length_order", &[("big", false), ("little", true)])?;
     if (bytes.is_some() || is_little.is_some()) && framing != Framing::Length {
@@ -89,12 +94,7 @@ fn take_framer(fields: &mut Fields) -> Result<Framer, Mistake> {
     }
     Ok(match framing {
         Framing::Line => Framer::Lines(Lines::new(most)),
-        Framing::StxEtx => Framer::Between {
-            start: start.map_or(STX, |byte| byte as u8),
-            end: end.map_or(ETX, |byte| byte as u8),
-            begun: None,
-            most,
-        },
+        Framing::StxEtx => Framer::Between { start: marks.0, end: marks.1, begun: None, most },
         Framing::Fixed => match size {
             Some(size) => Framer::Fixed { begun: Vec::new(), size },
             None => return Err(fields.mistake("frame_bytes is missing", "write the bytes of a frame")),
@@ -130,7 +130,11 @@ impl Line {
                     ..line
                 })
             }
-            _ => {
+            (Some(_), Some(_)) => {
+                let hint = "remove address for a serial line, or device for a connection over TCP";
+                return Err(fields.mistake("this source has an address or a device, not both", hint));
+            }
+            (None, None) => {
                 let hint = "write address = \"scale7:4001\", or device = \"/dev/ttyUSB0\" for a serial line";
                 let mistake = fields.misspelt(&["address", "device"]);
                 return Err(mistake
@@ -140,6 +144,11 @@ impl Line {
         let framer = take_framer(fields)?;
         let poll = fields.text("poll")?;
         let poll_every = fields.span("poll_every")?;
+        if poll.as_ref().is_some_and(String::is_empty) {
+            return Err(
+                fields.mistake("poll is empty", "write the text to send, such as \"S\\r\\n\", or remove it")
+            );
+        }
         if poll.is_none() && poll_every.is_some() {
             return Err(fields.mistake("poll_every needs a text to send", "set poll, or remove it"));
         }
@@ -232,6 +241,9 @@ impl Line {
         let mut ticks = interval(self.poll_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut heard = Instant::now();
+        // On a serial line, a pause ends a text: what is incomplete then lacks a byte, or has one too many.
+        let pause = matches!(self.way, Way::Serial(_)).then_some(PAUSE);
+        let mut received = Instant::now();
         // Since when an answer is pending.
         let mut asked: Option<Instant> = None;
         let mut piece = vec![0; 4096];
@@ -262,7 +274,11 @@ impl Line {
                         return Err(Fault::Closed { target: self.target() });
                     }
                     let mut frames = Vec::new();
-                    let dropped = framer.push(piece.get(..count).unwrap_or_default(), &mut frames);
+                    let now = Instant::now();
+                    let is_late = pause.is_some_and(|pause| now.duration_since(received) >= pause);
+                    let lost = u64::from(is_late && framer.resume());
+                    received = now;
+                    let dropped = lost + framer.push(piece.get(..count).unwrap_or_default(), &mut frames);
                     if !frames.is_empty() {
                         heard = Instant::now();
                         asked = None;
@@ -294,6 +310,10 @@ impl Adapter for Line {
         if (tag.access == Access::ReadWrite) != write.is_some() {
             let hint = "set both access = \"read-write\" and write = \"SP {value}\\r\\n\", or neither";
             return Err(fields.mistake("a tag that clients write needs a text to send", hint));
+        }
+        if write.as_ref().is_some_and(|write| !write.contains("{value}")) {
+            let hint = "write {value} where the value belongs, such as \"SP {value}\\r\\n\"";
+            return Err(fields.mistake("the text to send has no {value}", hint));
         }
         self.writes.push(write);
         Ok(Placement::Variable(kind))

@@ -120,7 +120,7 @@ fn conflicting_settings_are_rejected() {
     };
     for (text, said) in [
         ("", "needs an address or a device"),
-        ("address = \"a\"\ndevice = \"/dev/ttyS0\"", "needs an address or a device"),
+        ("address = \"a\"\ndevice = \"/dev/ttyS0\"", "an address or a device, not both"),
         ("address = \"a\"\nframing = \"fixed\"", "frame_bytes is missing"),
         ("address = \"a\"\nend_byte = 13", "are for frames between two bytes"),
         ("address = \"a\"\nlength_bytes = 2", "are for frames behind their length"),
@@ -180,6 +180,73 @@ async fn a_serial_line_is_polled_read_and_written() {
         done = timeout(Duration::from_secs(20), test) => done.expect("values come"),
     }
     drop(thread.join().unwrap());
+}
+
+/// A byte too many must not move all later texts of a serial line.
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_of_fixed_length_begin_after_a_pause() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::Write;
+    let device = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&device).unwrap();
+    unlockpt(&device).unwrap();
+    let name = ptsname(&device, Vec::new()).unwrap().into_string().unwrap();
+    let source = format!("device = {name:?}\nframing = \"fixed\"\nframe_bytes = 6");
+    let mut stand = Stand::new(&source, &format!("{TAG}pattern = 'X=(\\d+)'\n"));
+    let mut device = std::fs::File::from(device);
+    let scale = std::thread::spawn(move || {
+        // The first is discarded with what was under way when the line was opened.
+        for text in ["X=0001", "X=0002", "zX=0003", "X=1004"] {
+            std::thread::sleep(Duration::from_millis(300));
+            device.write_all(text.as_bytes()).unwrap();
+        }
+        device
+    });
+    let (feed, space) = (stand.feed.clone(), stand.server.space().clone());
+    let look = async {
+        let value = || space.variable(&NodeId::string(2, "s/T")).unwrap().get().value;
+        while value() != Some(1004.0.into()) {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        end = stand.line.session(&feed, &mut stand.writes) => panic!("{end:?}"),
+        done = timeout(Duration::from_secs(20), look) => done.expect("the texts are found again"),
+    }
+    assert!(feed.statistics().snapshot().dropped >= 1);
+    drop(scale.join().unwrap());
+}
+
+#[tokio::test]
+async fn texts_that_are_no_values_are_counted() {
+    let mut stand = Stand::new("address = \"a\"", &format!("{TAG}type = \"Int16\"\npattern = 'X=(.*)'\n"));
+    let (near, mut far) = duplex(1 << 10);
+    far.write_all(b"X=1\nX=1,5\nX=70000\nX=7\n").await.unwrap();
+    drop(far);
+    stand.line.talk(near, &stand.feed, &mut stand.writes).await.unwrap_err();
+    assert_eq!(stand.value("T"), (Some(7i16.into()), StatusCode::GOOD));
+    assert_eq!(stand.feed.statistics().snapshot().invalid, 2);
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    for (source, tag, said) in [
+        ("address = \"a\"\ndevice = \"/dev/ttyS9\"", "", "an address or a device, not both"),
+        ("device = \"\"", "", "the device is empty"),
+        ("address = \"a\"\nframing = \"stx-etx\"\nend_byte = 2", "", "start_byte and end_byte are both 2"),
+        ("address = \"a\"\npoll = \"\"", "", "poll is empty"),
+        ("address = \"a\"", "access = \"read-write\"\nwrite = \"SP {val}\"\n", "has no {value}"),
+    ] {
+        let text = format!("[[source]]\n{source}\n{TAG}pattern = '(.*)'\n{tag}");
+        let mut sections = Sections::parse(Path::new("g.toml"), &text).unwrap();
+        let settings = SourceSettings::take(&mut sections.sources[0], "s".to_owned(), None).unwrap();
+        let refused = Line::take(&mut sections.sources[0], &settings).and_then(|mut line| {
+            let tag = Tag::take(&mut sections.tags[0])?;
+            line.add_tag(&tag, &mut sections.tags[0], 0)
+        });
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(said), "{source} {tag}: {refused}");
+    }
 }
 
 /// A scale that sends byte by byte: the rest of a text that was under way when the line was opened is no value.

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use taktwerk_types::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_modbus::client::{Client, Context, rtu, tcp};
 use tokio_modbus::slave::{Slave, SlaveContext};
 use tokio_modbus::{Error, ExceptionCode, ProtocolError, Request, Response};
@@ -41,8 +41,11 @@ impl Way {
 
 /// Silence before the first request on a line.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Time for a silent moment on a line.
+const SILENCE_WITHIN: Duration = Duration::from_secs(1);
 /// What to check if bytes arrive that are no answers.
-const CHECK: &str = "check baud, parity, stop_bits and wiring, and that no other master uses the line";
+const CHECK: &str = "check baud, parity, stop_bits and wiring, that no other master uses the line, and that the adapter does not \
+                     return what is sent";
 /// Maximum number of bytes discarded before a request.
 const STRAY_MAX: usize = 64 << 10;
 
@@ -54,11 +57,13 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Opens the line and waits until it is silent.
-    async fn open(line: &SerialLine, quiet: Duration) -> Result<Self, Fault> {
+    /// Opens the line, discards what arrives for `rest`, and waits for a silent moment. A line with single stray bytes has
+    /// many of them.
+    async fn open(line: &SerialLine, rest: Duration) -> Result<Self, Fault> {
         let mut port = line.open()?;
         let other = |reason: String| Fault::other(line.device.clone(), reason);
-        match port.discard(quiet, quiet * 3, |_| false).await {
+        port.drain(rest).await.map_err(|error| other(error.to_string()))?;
+        match port.discard(PAUSE, SILENCE_WITHIN.max(rest), |_| false).await {
             Ok(true) => Ok(Self { port, received: Arc::default() }),
             Ok(false) => Err(other(format!("bytes arrive without a request: {CHECK}"))),
             Err(error) => Err(other(error.to_string())),
@@ -118,6 +123,10 @@ pub struct Link {
     deadline: Duration,
     /// Number of bytes received since the last request, of serial lines.
     received: Option<Arc<AtomicUsize>>,
+    /// Least pause between an answer and the next request.
+    gap: Duration,
+    /// When the next request may be sent.
+    free_at: Instant,
 }
 
 impl core::fmt::Debug for Link {
@@ -132,24 +141,31 @@ impl Link {
     /// # Errors
     /// The connection failed.
     pub async fn connect(way: &Way, deadline: Duration, is_again: bool) -> Result<Self, Fault> {
-        let mut received = None;
+        let (mut received, mut gap) = (None, Duration::ZERO);
         let context = match way {
             Way::Tcp(host, port) => tcp::attach(connect::tcp(host, *port, deadline).await?),
             Way::RtuOverTcp(host, port) => rtu::attach(connect::tcp(host, *port, deadline).await?),
             Way::Serial(line) => {
-                let exchange = Exchange::open(line, if is_again { deadline } else { PAUSE }).await?;
+                let rest = if is_again { deadline } else { Duration::ZERO };
+                let exchange = Exchange::open(line, rest).await?;
+                gap = line.frame_gap();
                 received = Some(Arc::clone(&exchange.received));
                 rtu::attach(exchange)
             }
         };
-        Ok(Self { context, target: way.target(), deadline, received })
+        let free_at = Instant::now();
+        Ok(Self { context, target: way.target(), deadline, received, gap, free_at })
     }
 
     /// Sends a request and returns an answer with the same function code. The library's own readers and writers are not used:
     /// they panic if an answer does not match the request, and devices may send anything.
     async fn ask(&mut self, unit: u8, request: Request<'_>) -> Result<Answer<Response>, Fault> {
         self.context.set_slave(Slave(unit));
+        if !self.gap.is_zero() {
+            sleep_until(self.free_at).await;
+        }
         let answer = timeout(self.deadline, self.context.call(request)).await;
+        self.free_at = Instant::now() + self.gap;
         let received = self.received.as_ref().map_or(0, |received| received.load(Ordering::Relaxed));
         let is_noise = match &answer {
             Err(_) => true,
@@ -159,7 +175,8 @@ impl Link {
         match answer {
             _ if is_noise && received > 0 => Err(Fault::other(
                 self.target_of(unit),
-                format!("{received} bytes are no valid answer: {CHECK}"),
+                // Without their number: the log tells the same text once.
+                format!("the received bytes are no valid answer: {CHECK}"),
             )),
             Err(_) => Err(Fault::NoAnswer { target: self.target_of(unit), after: self.deadline }),
             Ok(Ok(answer)) => Ok(answer),
@@ -320,6 +337,15 @@ fn explained(target: String, error: Error) -> Fault {
         Error::Protocol(ProtocolError::FunctionCodeMismatch { .. }) => {
             Fault::Other { target, reason: "the answer has another function code".to_owned() }
         }
+    }
+}
+
+/// An exception in words.
+#[must_use]
+pub fn exception_text(exception: ExceptionCode) -> String {
+    match exception {
+        ExceptionCode::Custom(code) => format!("exception {code}, which the protocol does not define"),
+        known => known.to_string(),
     }
 }
 

@@ -61,7 +61,11 @@ impl Modbus {
                 return Err(fields.mistake("framing = \"tcp\" needs an address", hint));
             }
             (None, Some(device)) => Way::Serial(SerialLine::take(fields, device, 19_200, Parity::Even)?),
-            _ => {
+            (Some(_), Some(_)) => {
+                let hint = "remove address for a serial line, or device for a connection over TCP";
+                return Err(fields.mistake("a Modbus source has an address or a device, not both", hint));
+            }
+            (None, None) => {
                 let hint = "write address = \"host:502\", or device = \"/dev/ttyUSB0\" for a serial line";
                 let mistake = fields.misspelt(&["address", "device"]);
                 return Err(mistake.unwrap_or_else(|| {

@@ -2,7 +2,7 @@
 
 use super::Modbus;
 use super::address::{Point, Table};
-use super::link::{Link, status_of};
+use super::link::{Link, Way, exception_text, status_of};
 use super::plan::{Request, plan, split};
 use super::registers::{decode, encode};
 use crate::fault::Fault;
@@ -29,7 +29,12 @@ struct Line<'a> {
     requests: Vec<Request>,
     link: Option<Link>,
     silent: BTreeMap<u8, Silent>,
+    /// When silent units may be asked again.
+    retry_at: Instant,
 }
+
+/// Share of the time of a line for units that do not answer: one part of this number.
+const RETRY_SHARE: u32 = 5;
 
 /// `is_again`: answers to an earlier run may still arrive.
 pub(super) async fn run(
@@ -45,19 +50,23 @@ pub(super) async fn run(
         requests: plan(&modbus.points, modbus.bounds),
         link: Some(Link::connect(&modbus.way, settings.deadline, is_again).await?),
         silent: BTreeMap::new(),
+        retry_at: Instant::now(),
     };
     if modbus.identify {
         line.identify().await?;
     }
     let mut ticks = interval(settings.interval.unwrap_or(Duration::from_secs(1)));
+    let most = ticks.period();
     // Completely missed intervals are skipped.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             biased;
             write = writes.next() => {
+                let begun = Instant::now();
                 line.write(write).await?;
-                while let Some(write) = writes.try_next() {
+                // However many writes wait, all tags are read about as often as without them.
+                while begun.elapsed() < most && let Some(write) = writes.try_next() {
                     line.write(write).await?;
                 }
                 // Show clients the result in the device.
@@ -122,9 +131,10 @@ impl Line<'_> {
         let mut refused: Vec<usize> = Vec::new();
         let requests = core::mem::take(&mut self.requests);
         for (index, request) in requests.iter().enumerate() {
-            if self.silent.get(&request.unit).is_some_and(|silent| Instant::now() < silent.until) {
+            if self.pauses(request.unit) {
                 continue;
             }
+            let begun = Instant::now();
             self.feed.statistics().add(Count::Requests, 1);
             let Request { unit, table, first, count, .. } = *request;
             let answer = match self.link().await {
@@ -147,7 +157,12 @@ impl Line<'_> {
                     self.link = None;
                     self.feed.failed(&error);
                     self.silence(unit);
+                    self.pause_retries(begun);
                     fault = Some(error);
+                    // The units that answer must not wait for all that do not: the rest is asked in the next pass.
+                    if answers > 0 {
+                        break;
+                    }
                 }
             }
         }
@@ -162,6 +177,22 @@ impl Line<'_> {
             Some(fault) if answers == 0 => Err(fault),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a unit did not answer, and is not asked yet again.
+    fn pauses(&self, unit: u8) -> bool {
+        let now = Instant::now();
+        self.silent.get(&unit).is_some_and(|silent| now < silent.until || now < self.retry_at)
+    }
+
+    /// A request since `begun` had no answer. The line then rests before the next request.
+    fn pause_retries(&mut self, begun: Instant) {
+        let rest = match self.modbus.way {
+            Way::Serial(_) => self.feed.settings().deadline,
+            Way::Tcp(..) | Way::RtuOverTcp(..) => Duration::ZERO,
+        };
+        let spent = begun.elapsed() + rest;
+        self.retry_at = Instant::now() + rest + spent * (RETRY_SHARE - 1);
     }
 
     /// Retries the unit later, with growing pauses. Until then, clients cannot write to it: each attempt would keep the other
@@ -192,7 +223,13 @@ impl Line<'_> {
             Err(exception) => {
                 self.feed.failed(&Fault::other(
                     format!("{}, unit {}", self.modbus.way.target(), request.unit),
-                    format!("{}:{} ({}): {exception}", request.table.name(), request.first, request.count),
+                    format!(
+                        "{}:{} ({}): {}",
+                        request.table.name(),
+                        request.first,
+                        request.count,
+                        exception_text(exception)
+                    ),
                 ));
                 let is_address =
                     matches!(exception, ExceptionCode::IllegalDataAddress | ExceptionCode::IllegalDataValue);
@@ -219,7 +256,7 @@ impl Line<'_> {
             return Ok(());
         };
         let Point { unit, first, .. } = *point;
-        if self.silent.get(&unit).is_some_and(|silent| Instant::now() < silent.until) {
+        if self.pauses(unit) {
             // It was accepted before the unit became silent.
             self.feed.statistics().add(Count::WriteErrors, 1);
             let target = format!("{}, unit {unit}", self.modbus.way.target());
@@ -228,6 +265,7 @@ impl Line<'_> {
             self.feed.failed(&Fault::other(target, reason));
             return Ok(());
         }
+        let begun = Instant::now();
         let link = self.link().await?;
         let answer = match point.table {
             Table::Coil => {
@@ -245,15 +283,20 @@ impl Line<'_> {
                 self.feed.statistics().add(Count::WriteErrors, 1);
                 let fault = Fault::other(
                     format!("{}, unit {unit}", self.modbus.way.target()),
-                    format!("write of {}:{first}: {exception}", point.table.name()),
+                    format!("write of {}:{first}: {}", point.table.name(), exception_text(exception)),
                 );
                 self.feed.failed(&fault);
             }
             Err(fault) => {
                 self.feed.statistics().add(Count::WriteErrors, 1);
-                self.feed.failed(&fault);
+                let reason = format!("write of {}:{first}: {fault}", point.table.name());
+                self.feed.failed(&Fault::other(format!("{}, unit {unit}", self.modbus.way.target()), reason));
                 self.link = None;
-                self.silence(unit);
+                // A wrong answer is one, too.
+                if matches!(fault, Fault::NoAnswer { .. }) {
+                    self.silence(unit);
+                    self.pause_retries(begun);
+                }
             }
         }
         Ok(())

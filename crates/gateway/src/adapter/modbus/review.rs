@@ -21,7 +21,27 @@ pub(super) fn review(modbus: &Modbus, settings: &SourceSettings, names: &[String
     {
         advice.push(Advice { position: None, key: "interval", problem, hint: hint.to_owned() });
     }
+    if let Some((problem, hint)) = blocks(modbus, settings) {
+        advice.push(Advice { position: None, key: "deadline", problem, hint: hint.to_owned() });
+    }
     advice
+}
+
+/// A unit of a serial line that does not answer keeps the others waiting for `deadline`, and for as long until the line rests.
+fn blocks(modbus: &Modbus, settings: &SourceSettings) -> Option<(String, &'static str)> {
+    let mut units = modbus.points.iter().map(|point| point.unit);
+    let first = units.next()?;
+    let takes = settings.deadline * 2;
+    let stale_after = settings.stale_after.or(settings.interval.map(|every| every * 2))?;
+    let is_meant =
+        matches!(modbus.way, Way::Serial(_)) && takes > stale_after && units.any(|unit| unit != first);
+    is_meant.then(|| {
+        let problem = format!(
+            "a unit that does not answer keeps the others waiting for {takes:?}, and their values become uncertain after \
+             {stale_after:?}"
+        );
+        (problem, "set deadline to the time of the slowest answer, such as \"500 ms\", or a longer stale_after")
+    })
 }
 
 fn too_short(interval: Duration, way: &Way, requests: &[Request]) -> Option<(String, &'static str)> {

@@ -3,7 +3,8 @@
 use super::study::Case;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use taktwerk_load::clock::thread_cpu;
 use taktwerk_sim::scenario::{Instruments, Outcome, Progress, RunError, run_with};
 
 /// One run.
@@ -15,7 +16,7 @@ pub struct Run {
     pub seed: u64,
     /// Its outcome.
     pub outcome: Outcome,
-    /// Its real duration.
+    /// Its processor time: its real duration if nothing else runs on the processor.
     pub took: Duration,
 }
 
@@ -74,13 +75,13 @@ pub fn run_all(
                 told = told.max(now);
                 is_wanted()
             };
-            let started = Instant::now();
+            let started = thread_cpu();
             let records = match instruments.lock() {
                 Ok(mut instruments) if number == 0 => core::mem::take(&mut *instruments),
                 _ => Instruments::default(),
             };
             let outcome = run_with(&known.scenario, seed, records, &mut tell);
-            let took = started.elapsed();
+            let took = Duration::from_nanos(thread_cpu() - started);
             let result = match outcome {
                 Ok(outcome) => Ok(Run { case, seed, outcome, took }),
                 Err(error) => {

@@ -44,6 +44,8 @@ pub(super) struct Shape {
     pub(super) history: u32,
     /// No process of the server ends before its values are stored.
     pub(super) has_complete_history: bool,
+    /// Clients write the variables, so that any number of values may be stored in any time.
+    pub(super) has_writers: bool,
     /// No clock is ever wrong, so that clients ask for the newest values when they ask until now.
     pub(super) has_true_clocks: bool,
 }

@@ -8,7 +8,9 @@ use super::instruments::{Instruments, Providers};
 use super::outcome::RunError;
 use super::pubsub;
 use super::site::{FIRST, Group, Site, Stores};
-use super::{Clients, Fault, FaultKind, Lines, Link, Load, Login, Scenario, Server, history, login};
+use super::{
+    Clients, Fault, FaultKind, Lines, Link, Load, Login, Operation, Scenario, Server, history, login,
+};
 use crate::capture::Captures;
 use crate::effect::EffectTime;
 use crate::host::client::ClientThreadId;
@@ -128,11 +130,14 @@ fn shape(scenario: &Scenario, kind: usize, server: &Server) -> Shape {
     let is_clock =
         |fault: &Fault| matches!(fault.kind, FaultKind::ClientClock(..) | FaultKind::ServerClock(..));
     let has_true_clocks = !scenario.faults.iter().any(is_clock);
+    let writes = |load: &Load| matches!(load, Load::Request(it) if it.operation == Operation::Write);
+    let has_writers = scenario.clients.iter().any(|clients| clients.server == kind && writes(&clients.load));
     Shape {
         rhythms: Vec::new(),
         group_of,
         history: server.history,
         has_complete_history: !ends,
+        has_writers,
         has_true_clocks,
     }
 }

@@ -1,8 +1,10 @@
 //! The check of histories finds every broken promise: stores that lose, mark, reorder or withhold values.
 
 use super::*;
+use crate::scenario::fault::Which;
 use crate::scenario::{
-    Clients, Host, Lines, Link, Load, Login, Operation, Pace, PubSub, Requests, Scenario, run,
+    Clients, Fault, FaultKind, Host, Lines, Link, Load, Login, Operation, Pace, PubSub, Requests, Scenario,
+    run,
 };
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::HostProfile;
@@ -121,6 +123,31 @@ fn a_history_that_is_shorter_than_the_way_of_the_request_keeps_the_promise() {
     assert_eq!(run(&scenario, 1, &mut |_| true).err().map(|error| error.to_string()), None);
     // An empty one of a server that keeps 400 ms still breaks it.
     scenario.servers[0].history = 20;
+    TAMPER.set(Some(Vec::clear));
+    let told = run(&scenario, 1, &mut |_| true).err().map(|error| error.to_string());
+    TAMPER.set(None);
+    assert!(told.as_ref().is_some_and(|told| told.contains("its history is empty")), "{told:?}");
+}
+
+/// Seed 30 188 513 of a campaign: a client writes, and the request for the history was under way for longer than the server
+/// keeps values.
+#[test]
+fn values_that_clients_write_may_all_be_replaced_while_a_request_is_under_way() {
+    let mut scenario = scenario();
+    scenario.servers[0].history = 10;
+    scenario.servers[0].signals = vec![Signals { count: 1, period: Duration::ZERO, value_len: 8 }];
+    let requests =
+        |operation, batch, pause| Load::Request(Requests { operation, batch, pace: Pace::Pause(pause) });
+    scenario.clients[0].load = requests(Operation::ReadHistory(11), 1, 166 * MS);
+    let mut writer = scenario.clients[0].clone();
+    writer.name = "writer".into();
+    writer.load = requests(Operation::Write, 1, 50 * MS);
+    scenario.clients.push(writer);
+    let which = Which { group: 0, number: None };
+    scenario.faults = vec![Fault { at: 449 * MS, lasts: 2_000 * MS, kind: FaultKind::Partition(which) }];
+    assert_eq!(run(&scenario, 1, &mut |_| true).err().map(|error| error.to_string()), None);
+    // Without a writer, an empty history is a loss.
+    scenario.clients.pop();
     TAMPER.set(Some(Vec::clear));
     let told = run(&scenario, 1, &mut |_| true).err().map(|error| error.to_string());
     TAMPER.set(None);

@@ -23,18 +23,29 @@ pub(super) fn configured(mut builder: ServerBuilder, file: &ConfigFile) -> Resul
     if let Some(path) = &section.file {
         builder = builder.alarm_file(file.resolve(path));
     }
-    let own = |name: &str, millis: f64| -> Result<Duration, Failure> {
-        let wrong = |why| Failure::Usage(file.mistake_of(&format!("alarms.{name}"), why, "").to_string());
-        let millis = span(name, millis).map_err(wrong)?;
-        Ok(Duration::from_secs_f64(millis / 1e3))
-    };
-    if let Some(millis) = section.certificate_expires_before {
-        builder = builder.certificate_alarm(own("certificate_expires_before", millis)?);
+    let [certificate, trust_list] = own_spans(file)?;
+    if let Some(before) = certificate {
+        builder = builder.certificate_alarm(before);
     }
-    if let Some(millis) = section.trust_list_update {
-        builder = builder.trust_list_alarm(own("trust_list_update", millis)?);
+    if let Some(after) = trust_list {
+        builder = builder.trust_list_alarm(after);
     }
     Ok(builder)
+}
+
+/// The spans of the alarms of the server itself: of its certificate, and of its trust list.
+pub(super) fn own_spans(file: &ConfigFile) -> Result<[Option<Duration>; 2], Failure> {
+    let section = &file.config().alarms;
+    let own = |name: &str, millis: Option<f64>| -> Result<Option<Duration>, Failure> {
+        let Some(millis) = millis else { return Ok(None) };
+        let wrong = |why| Failure::Usage(file.mistake_of(&format!("alarms.{name}"), why, "").to_string());
+        let millis = span(name, millis).map_err(wrong)?;
+        Ok(Some(Duration::from_secs_f64(millis / 1e3)))
+    };
+    Ok([
+        own("certificate_expires_before", section.certificate_expires_before)?,
+        own("trust_list_update", section.trust_list_update)?,
+    ])
 }
 
 /// An alarm of a configuration.

@@ -89,6 +89,7 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
         }
     }
     headroom_of(file)?;
+    super::alarms::own_spans(file)?;
     super::history::check(file)?;
     #[cfg(feature = "web")]
     super::otlp::check(file)?;

@@ -186,7 +186,7 @@ fn nodes_that_the_server_does_not_have_are_told_at_once() {
     let output = taktwerk().args(arguments).run(LIMIT / 2).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("--node ns=2;s=none: Bad_NodeIdUnknown"), "{said}");
+    assert!(said.contains("--node ns=2;s=none: BadNodeIdUnknown"), "{said}");
 }
 
 #[test]

@@ -203,13 +203,40 @@ fn cell(summary: Option<&Summary>) -> String {
     if low == high { middle } else { format!("{middle} ({low}–{high})") }
 }
 
+/// Remarks about the figures, the same for every run of the study.
+#[must_use]
+pub fn remarks(study: &Study) -> Vec<String> {
+    let mut remarks = study.notes.clone();
+    if study.cases.iter().flat_map(|case| &case.scenario.clients).any(leaves_out) {
+        remarks.push(
+            "clients that sample, or that use a queue of size 1, receive only the newest values: newer values replaced \
+             the missing ones"
+                .to_owned(),
+        );
+    }
+    if study.cases.iter().any(|case| pubsub::leaves_out(&case.scenario)) {
+        remarks.push(
+            "publishers sample once per cycle: values that change more often are missing, because newer ones replaced \
+             them"
+                .to_owned(),
+        );
+    }
+    if study.cases.iter().all(|case| case.scenario.hosts.is_empty()) {
+        remarks.push(
+            "no processor is simulated: the work of servers and clients takes no time. Add [[host]] to the file, or \
+             use --host-profile epyc-vm".to_owned(),
+        );
+    }
+    remarks
+}
+
 /// Tables, charts and remarks of a study.
 #[must_use]
 pub fn outcome(study: &Study, runs: &[Run]) -> Outcome {
     let mut outcome = Outcome {
         id: study.name.clone(),
         source: "simulated: the client and server cores that run in production, in virtual time".to_owned(),
-        remarks: study.notes.clone(),
+        remarks: remarks(study),
         ..Outcome::default()
     };
     let all: Vec<BTreeMap<String, Summary>> =
@@ -229,25 +256,7 @@ pub fn outcome(study: &Study, runs: &[Run]) -> Outcome {
     let curves = curves(study, runs);
     outcome.charts.extend(Chart::apart(Chart::distribution, "Delay of values, or round trip", &curves));
     outcome.charts.extend(Chart::apart(Chart::percentiles, "Tail of the delay or round trip", &curves));
-    if study.cases.iter().flat_map(|case| &case.scenario.clients).any(leaves_out) {
-        outcome.remark(
-            "clients that sample, or that use a queue of size 1, receive only the newest values: newer values replaced \
-             the missing ones",
-        );
-    }
-    if study.cases.iter().any(|case| pubsub::leaves_out(&case.scenario)) {
-        outcome.remark(
-            "publishers sample once per cycle: values that change more often are missing, because newer ones replaced \
-             them",
-        );
-    }
     outcome.remark(speed(runs));
-    if study.cases.iter().all(|case| case.scenario.hosts.is_empty()) {
-        outcome.remark(
-            "no processor is simulated: the work of servers and clients takes no time. Add [[host]] to the file, or \
-             use --host-profile epyc-vm".to_owned(),
-        );
-    }
     outcome
 }
 

@@ -88,7 +88,7 @@ pub(crate) struct SimArgs {
 /// Simulates and prints the result.
 pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let study = read(arguments)?;
-    records::check(arguments)?;
+    records::check(arguments, &study)?;
     let seeds: Vec<u64> = (0..u64::from(arguments.seeds)).map(|at| arguments.seed.wrapping_add(at)).collect();
     let threads =
         arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) ->
     let runs = runs.map_err(|failed| failure(arguments, &study, &failed, interrupt))?;
     let outcome = figures::outcome(&study, &runs);
     if output.is_json() {
-        output.document(&document(&study, &runs, &outcome.remarks))?;
+        output.document(&document(&study, &runs))?;
     } else {
         output.text(outcome.text().trim_end())?;
     }
@@ -185,7 +185,7 @@ fn failure(arguments: &SimArgs, study: &Study, failed: &Failed, interrupt: &Inte
     }
 }
 
-fn document(study: &Study, runs: &[Run], notes: &[String]) -> serde_json::Value {
+fn document(study: &Study, runs: &[Run]) -> serde_json::Value {
     let cases: Vec<serde_json::Value> = study
         .cases
         .iter()
@@ -198,7 +198,7 @@ fn document(study: &Study, runs: &[Run], notes: &[String]) -> serde_json::Value 
     let seeds: std::collections::BTreeSet<u64> = runs.iter().map(|run| run.seed).collect();
     json!({
         "name": study.name,
-        "notes": notes,
+        "notes": figures::remarks(study),
         "seeds": seeds,
         "cases": cases,
         "events": events,

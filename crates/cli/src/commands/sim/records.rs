@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use taktwerk_lab::simulate::Study;
 use taktwerk_sim::Trace;
 use taktwerk_sim::capture::Capture;
-use taktwerk_sim::scenario::Instruments;
+use taktwerk_sim::scenario::{Instruments, Link};
 
 /// Buffer size of a file, in bytes.
 const BUFFER: usize = 1 << 18;
@@ -33,8 +33,25 @@ pub(super) fn parse_capture(text: &str) -> Result<CaptureOf, String> {
     }
 }
 
+/// The links of the first case, which is the one that is recorded.
+fn links(study: &Study) -> &[Link] {
+    study.cases.first().map(|case| case.scenario.links.as_slice()).unwrap_or_default()
+}
+
 /// Checks before the simulation that all files can be written, and that no two outputs go to the same file.
-pub(super) fn check(arguments: &SimArgs) -> Result<(), Failure> {
+pub(super) fn check(arguments: &SimArgs, study: &Study) -> Result<(), Failure> {
+    let links = links(study);
+    let mut chosen = BTreeSet::new();
+    for CaptureOf { link, .. } in &arguments.pcap {
+        let Some(at) = links.iter().position(|known| known.name == *link) else {
+            let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
+            let problem = format!("--pcap: there is no link {link:?}; there are {}", names.join(", "));
+            return Err(Failure::Usage(problem));
+        };
+        if !chosen.insert(at) {
+            return Err(Failure::Usage(format!("--pcap: link {link:?} is given twice")));
+        }
+    }
     let captures = arguments.pcap.iter().map(|of| ("--pcap", &of.file));
     let report = arguments.report.iter().map(|path| ("--report", path));
     let trace = arguments.trace.iter().map(|path| ("--trace", path));
@@ -59,18 +76,7 @@ pub(super) fn check(arguments: &SimArgs) -> Result<(), Failure> {
 
 /// Creates the files.
 pub(super) fn instruments(arguments: &SimArgs, study: &Study) -> Result<Instruments, Failure> {
-    let links = study.cases.first().map(|case| case.scenario.links.as_slice()).unwrap_or_default();
-    let mut chosen = BTreeSet::new();
-    for CaptureOf { link, .. } in &arguments.pcap {
-        let Some(at) = links.iter().position(|known| known.name == *link) else {
-            let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
-            let problem = format!("--pcap: there is no link {link:?}; there are {}", names.join(", "));
-            return Err(Failure::Usage(problem));
-        };
-        if !chosen.insert(at) {
-            return Err(Failure::Usage(format!("--pcap: link {link:?} is given twice")));
-        }
-    }
+    let links = links(study);
     // Created last: a misspelt name must not empty a file.
     let create_capture = |(link, of): (usize, &CaptureOf)| Ok((link, Capture::new(create(&of.file)?)));
     let position = |of: &CaptureOf| links.iter().position(|link| link.name == of.link);

@@ -33,9 +33,15 @@ pub(super) fn keep(builder: ServerBuilder, arguments: &ServeArgs) -> Result<Serv
     Ok(builder.history(Arc::new(MemoryStore::new(VALUES_MAX))))
 }
 
-/// Checks the database settings without connecting.
+/// Checks the settings without opening the store, and the database settings without connecting.
 pub(super) fn check(file: &ConfigFile) -> Result<(), Failure> {
-    if file.config().history.postgresql.is_none() {
+    let section = &file.config().history;
+    if !section.has_store() && (section.events || !section.record.is_empty()) {
+        let key = if section.events { "history.events" } else { "history.record" };
+        let hint = "set file = \"history.db\" under [history]";
+        return Err(Failure::Usage(file.mistake_of(key, "it needs a history store", hint).to_string()));
+    }
+    if section.postgresql.is_none() {
         return Ok(());
     }
     #[cfg(feature = "postgres")]
@@ -65,15 +71,7 @@ pub(super) fn configured(
     }
     #[cfg(not(feature = "postgres"))]
     let _ = uri;
-    let Some(path) = &section.file else {
-        if section.record.is_empty() && !section.events {
-            return Ok(builder);
-        }
-        let key = if section.events { "history.events" } else { "history.record" };
-        let mistake =
-            file.mistake_of(key, "it needs a history store", "set file = \"history.db\" under [history]");
-        return Err(Failure::Usage(mistake.to_string()));
-    };
+    let Some(path) = &section.file else { return Ok(builder) };
     let retention = Retention { age, size: section.keep_megabytes << 20 };
     Ok(builder.history_when_available(sqlite(file.resolve(path), retention)?))
 }

@@ -1,10 +1,12 @@
 //! Host profiles and cost models that are part of the program, by name. The files in `docs/lab/hosts` state the
 //! machine, the build and the date of the measurement.
 
+use crate::failure::Failure;
 use crate::text_file;
 use std::io::ErrorKind;
 use std::path::Path;
 use taktwerk_config::file;
+use taktwerk_model::Model;
 
 /// A measured host.
 #[derive(Debug)]
@@ -51,10 +53,34 @@ pub(crate) fn read(directory: &Path, name: &Path, kind: Kind) -> Result<String, 
     }
 }
 
+/// The models in a file of this directory (from `model fit -o`), or those of a built-in host.
+pub(crate) fn models(directory: &Path, path: &Path) -> Result<Vec<Model>, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::Usage(format!("{} is not a file of models: {error}", path.display()))
+    };
+    let text = read(directory, path, Kind::Models).map_err(Failure::Usage)?;
+    let models: Vec<Model> = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    let others = models.iter().filter_map(|model| model.origin.as_ref());
+    if let Some(origin) = others.into_iter().find(|origin| origin.version != env!("CARGO_PKG_VERSION")) {
+        tracing::warn!(
+            "{}: measured with version {} on {}, this is {}. Run `taktwerk lab calibrate` and `taktwerk model fit` again",
+            path.display(),
+            origin.version,
+            origin.measured,
+            env!("CARGO_PKG_VERSION")
+        );
+    }
+    match models.iter().find_map(Model::problem) {
+        Some(problem) => Err(wrong(&problem)),
+        None if models.is_empty() => Err(wrong(&"it contains no model")),
+        None => Ok(models),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taktwerk_model::{HostProfile, Model};
+    use taktwerk_model::HostProfile;
     use taktwerk_sim::Costs;
 
     #[test]

@@ -143,30 +143,6 @@ fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<(Vec<Model>, Run), 
     Ok((models, run))
 }
 
-/// The models in a file of this directory (from `model fit -o`), or those of a built-in host.
-pub(crate) fn read(directory: &Path, path: &Path) -> Result<Vec<Model>, Failure> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Failure::Usage(format!("{} is not a file of models: {error}", path.display()))
-    };
-    let text = hosts::read(directory, path, hosts::Kind::Models).map_err(Failure::Usage)?;
-    let models: Vec<Model> = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-    let others = models.iter().filter_map(|model| model.origin.as_ref());
-    if let Some(origin) = others.into_iter().find(|origin| origin.version != env!("CARGO_PKG_VERSION")) {
-        tracing::warn!(
-            "{}: measured with version {} on {}, this is {}. Run `taktwerk lab calibrate` and `taktwerk model fit` again",
-            path.display(),
-            origin.version,
-            origin.measured,
-            env!("CARGO_PKG_VERSION")
-        );
-    }
-    match models.iter().find_map(Model::problem) {
-        Some(problem) => Err(wrong(&problem)),
-        None if models.is_empty() => Err(wrong(&"it contains no model")),
-        None => Ok(models),
-    }
-}
-
 impl ModelArgs {
     /// Whether the user has specified the model.
     pub(super) fn is_named(&self) -> bool {
@@ -183,7 +159,7 @@ impl ModelArgs {
 
     /// The stack's model from a file (from `model fit -o`).
     pub(super) fn read(&self, directory: &Path, path: &Path) -> Result<Model, Failure> {
-        self.choose(read(directory, path)?)
+        self.choose(hosts::models(directory, path)?)
     }
 
     fn choose(&self, mut models: Vec<Model>) -> Result<Model, Failure> {

@@ -1,6 +1,6 @@
 //! CPU headroom of this server: prices from a calibration, measured CPU, and warnings.
 
-use crate::commands::model;
+use crate::hosts;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ pub(super) fn limit(share: f64, threads: usize) -> Result<f64, String> {
 /// Reads the prices of a calibration: a file in `folder`, or a built-in host. Warns if it was measured with another version
 /// or on another machine.
 pub(super) fn prices(folder: &Path, path: &Path, is_encrypted: bool) -> Result<Prices, String> {
-    let models = model::read(folder, path).map_err(|error| error.to_string())?;
+    let models = hosts::models(folder, path).map_err(|error| error.to_string())?;
     let file = path.display();
     let own = models.iter().find(|model| model.stack == "own");
     let own = own.ok_or_else(|| format!("{file} contains no model of taktwerk"))?;

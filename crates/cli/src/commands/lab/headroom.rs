@@ -3,6 +3,7 @@
 use super::session::{self, SessionArgs, Task};
 use crate::commands::model;
 use crate::failure::Failure;
+use crate::hosts;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: &HeadroomArgs, output: Output, interrupt: &Interrup
     }
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let models = match &arguments.model {
-        Some(path) => model::read(Path::new(""), path)?,
+        Some(path) => hosts::models(Path::new(""), path)?,
         None => calibrate(arguments, &place, interrupt)?,
     };
     let own = models.iter().find(|one| one.stack == "own").ok_or_else(|| {

@@ -238,8 +238,9 @@ fn outputs_are_checked_before_the_simulation() {
         (&["--trace", "nowhere/trace.json"], "the directory nowhere does not exist"),
         (&["--pcap", "leased line=nowhere/line.pcap"], "the directory nowhere does not exist"),
         (&["--report", folder.to_str().unwrap()], "it is a directory"),
-        (&["--trace", one.path(), "--pcap", &capture], "--trace and --pcap both write"),
-        (&["--report", one.path(), "--trace", other.to_str().unwrap()], "--report and --trace both write"),
+        (&["--trace", one.path(), "--pcap", &capture], "--trace and --pcap are both "),
+        (&["--report", one.path(), "--trace", other.to_str().unwrap()], "--report and --trace are both "),
+        (&["--report", PLANT, "--force"], "the plant and --report are both "),
     ] {
         // Longer than this test may take.
         let long = [PLANT, "--set", "time.duration_s=80000"];

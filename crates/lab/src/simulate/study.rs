@@ -134,6 +134,14 @@ impl Study {
             notes: parts.notes,
             document,
         };
+        for (at, threshold) in study.thresholds.iter().enumerate() {
+            let limits = [("below", threshold.below), ("above", threshold.above)];
+            let infinite = limits.iter().find(|(_, limit)| limit.is_some_and(|limit| !limit.is_finite()));
+            if let Some((field, Some(value))) = infinite {
+                let problem = format!("a threshold of {value} has no effect: write a number");
+                return Err(study.at(&format!("threshold.{at}.{field}"), &problem));
+            }
+        }
         if let Some((at, problem)) = contradiction(&study.thresholds) {
             return Err(study.at(&format!("threshold.{at}.metric"), &problem));
         }
@@ -196,6 +204,10 @@ impl Study {
     /// An error at a key.
     #[must_use]
     pub fn at(&self, key: &str, problem: &dyn core::fmt::Display) -> StudyError {
+        // Machines that the file does not describe have the profile of the command line.
+        if key.starts_with("host.") && self.document.table().get("host").is_none() {
+            return StudyError::Value { place: "--host-profile".to_owned(), problem: problem.to_string() };
+        }
         StudyError::Value { place: self.document.place(&self.key(key)), problem: problem.to_string() }
     }
 }

@@ -392,6 +392,13 @@ impl Model {
                 self.name()
             ));
         }
+        let weights = self.fit.weights.iter().chain(&self.memory).chain(&self.wire);
+        if let Some(weight) = weights.clone().find(|weight| !(0.0..=1e12).contains(*weight)) {
+            return Some(format!(
+                "{} has the weight {weight}: weights are positive numbers; `taktwerk model fit -o` writes it again",
+                self.name()
+            ));
+        }
         let lengths = [("memory", self.memory.len(), 3), ("wire", self.wire.len(), 2)];
         let (what, found, wanted) =
             lengths.into_iter().find(|(_, found, wanted)| ![0, *wanted].contains(found))?;
@@ -667,9 +674,14 @@ mod tests {
         let mut other = model.clone();
         other.fit.weights.pop();
         assert!(other.problem().unwrap().contains("weights instead of"), "{:?}", other.problem());
-        let mut other = model;
+        let mut other = model.clone();
         other.wire = vec![1.0; 3];
         assert!(other.problem().unwrap().contains("wire of synthetic has 3 weights instead of 2"));
+        for weight in [-1.0, f64::NAN, 1e308] {
+            let mut other = model.clone();
+            other.fit.weights[1] = weight;
+            assert!(other.problem().unwrap().contains("weights are positive numbers"), "{weight}");
+        }
     }
 
     #[test]

@@ -83,6 +83,15 @@ fn spacing(period_ms: f64, settings: &Settings) -> f64 {
     sampled.max(kept)
 }
 
+/// Whether publishing can be in step with the writes: one of interval and period is a multiple of the other. With several
+/// sets, the writes are near each other.
+fn is_aligned(problem: &Problem, settings: &Settings) -> bool {
+    let [one] = problem.signals.as_slice() else { return true };
+    let (interval, period) = (settings.publishing_ms, one.period_ms);
+    let ratio = interval.max(period) / interval.min(period);
+    (ratio - ratio.round()).abs() < 0.01
+}
+
 /// Messages per second to one client: one per publishing interval, but none without values.
 fn messages_per_s(problem: &Problem, settings: &Settings) -> f64 {
     let each_interval = 1e3 / settings.publishing_ms;
@@ -160,7 +169,9 @@ impl Evaluate for Analytic<'_> {
             let sampling = (settings.sampling_ms - one.period_ms).max(0.0) / 2.0;
             let publishing = match is_session {
                 // A subscription that publishes right after the writes: the newest value does not wait.
-                true if problem.follows_writes => (settings.publishing_ms - one.period_ms).max(0.0),
+                true if problem.follows_writes && is_aligned(problem, settings) => {
+                    (settings.publishing_ms - spacing).max(0.0)
+                }
                 true => settings.publishing_ms,
                 false => one.period_ms.min(settings.publishing_ms),
             };
@@ -283,6 +294,24 @@ mod tests {
             assert!((late / (ms / 2.0) - 1.0).abs() < 0.1, "{ms}: {late}");
             assert!(delay("tune.follows_writes=true", ms) < late, "{ms}");
         }
+    }
+
+    #[test]
+    fn values_wait_if_publishing_cannot_be_in_step_with_the_writes() {
+        let wait = |ms: f64, settings: Settings| {
+            let one = ["link=rate=1gbit", "signals=[{count=20,period_ms=100}]"];
+            figures(&one, &Settings { publishing_ms: ms, ..settings }).unwrap().delay_mean_ms
+        };
+        for in_step in [20.0, 50.0, 100.0] {
+            assert!(wait(in_step, Settings::usual()) < in_step * 0.05, "{in_step}");
+        }
+        for out_of_step in [23.0, 70.0, 130.0] {
+            let share = wait(out_of_step, Settings::usual()) / out_of_step;
+            assert!((0.4..0.6).contains(&share), "{out_of_step}: {share}");
+        }
+        // Of a queue of one value, the newest is sent.
+        assert!(wait(200.0, Settings { queue_size: 1, ..Settings::usual() }) < 10.0);
+        assert!(wait(200.0, Settings::usual()) > 50.0);
     }
 
     #[test]

@@ -124,6 +124,7 @@ struct TuneSpec {
 
 /// The sections of a plant file for tuning.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Spec {
     #[serde(default)]
     name: String,
@@ -133,6 +134,9 @@ struct Spec {
     signals: Vec<SignalsSpec>,
     #[serde(default, rename = "node")]
     nodes: Vec<crate::plant::Node>,
+    /// Of plants of `taktwerk size`.
+    #[serde(default, rename = "hardware")]
+    _hardware: Vec<crate::plant::Hardware>,
     #[serde(default)]
     tune: TuneSpec,
 }
@@ -416,7 +420,11 @@ fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
     // Each property is parsed separately first, to find the position of a mistake. Some depend on others: they come last.
     let mut properties = Vec::new();
     let mut dependent = Vec::new();
-    for (key, value) in table.iter().filter(|(key, _)| !matches!(key.as_str(), "profile" | "shared")) {
+    // What is for both directions comes first, so that a value for one of them counts.
+    let is_of_one = |key: &str| key.starts_with("up-") || key.starts_with("down-");
+    let all = table.iter().filter(|(key, _)| !matches!(key.as_str(), "profile" | "shared"));
+    let (of_one, of_both): (Vec<_>, Vec<_>) = all.partition(|(key, _)| is_of_one(key));
+    for (key, value) in of_both.into_iter().chain(of_one) {
         let value = match value {
             toml::Value::String(value) => value.clone(),
             toml::Value::Integer(value) => value.to_string(),
@@ -526,14 +534,20 @@ fn signals(spec: &Spec, document: &Document) -> Result<Vec<Signals>, ProblemErro
         });
     };
     let count = node.points / node.clients;
-    if !(count > 0.0 && count <= SIGNALS_MAX && node.interval_ms > 0.0 && node.changing > 0.0) {
-        return Err(at(
-            "node.0".to_owned(),
-            "points, clients, interval_ms and changing must be positive".to_owned(),
-        ));
+    if !(count > 0.0 && count <= SIGNALS_MAX && node.clients >= 1.0) {
+        let problem = format!("{} are not 1 to 100 000 for each of the clients", node.points);
+        return Err(at("node.0.points".to_owned(), problem));
+    }
+    if !(0.1..=86_400_000.0).contains(&node.interval_ms) {
+        let problem = format!("{} is not an interval from 0.1 ms to a day", node.interval_ms);
+        return Err(at("node.0.interval_ms".to_owned(), problem));
     }
     // A share that changes per interval corresponds to a longer period.
-    let period_ms = (node.interval_ms / node.changing).max(0.1);
+    let period_ms = node.interval_ms / node.changing;
+    if !(0.1..=86_400_000.0).contains(&period_ms) {
+        let problem = format!("{}: a value must change at least once a day", node.changing);
+        return Err(at("node.0.changing".to_owned(), problem));
+    }
     Ok(vec![Signals { count: count.ceil() as u32, period_ms, bytes: double() }])
 }
 
@@ -765,6 +779,38 @@ publish_requests = [1, 2]
         let text = "name = \"x\"\n[[node]]\nname = \"a\"\npoints = 3000\nclients = 4\ninterval_ms = 100\nchanging = 0.5\n";
         let one = Problem::parse(text, "x", &Options::default()).unwrap();
         assert_eq!((one.clients, one.signals[0].count, one.signals[0].period_ms), (4, 750, 200.0));
+    }
+
+    #[test]
+    fn a_value_for_one_direction_counts_more_than_one_for_both() {
+        let rates = |sets: &[&str]| {
+            let link = problem(sets).link;
+            (link.up.rate, link.down.rate)
+        };
+        assert_eq!(rates(&["link.rate=5M", "link.down-rate=1M"]), (Some(5_000_000), Some(1_000_000)));
+        assert_eq!(rates(&["link.rate=5M", "link.up-rate=1M"]), (Some(1_000_000), Some(5_000_000)));
+        let lossy = problem(&["link.down-loss=30%", "link.loss=0%"]).link;
+        assert_eq!((lossy.up.loss.share(), lossy.down.loss.share()), (0.0, 0.3));
+    }
+
+    #[test]
+    fn unknown_keys_and_nodes_that_cannot_be_are_refused() {
+        for unknown in ["[tunes]\nclients = 2\n", "[links]\nrate = \"5M\"\n", "nope = 1\n"] {
+            let said = error(&format!("{unknown}{TEXT}"), &Options::default());
+            assert!(said.starts_with("p.toml:1: unknown field `"), "{unknown}: {said}");
+        }
+        let node = "name = \"x\"\n[[hardware]]\nname = \"h\"\n[[node]]\nname = \"n\"\npoints = 100\nclients = 2\ninterval_ms = 100\n\
+                    changing = 1\nhardware = \"h\"\n";
+        Problem::parse(node, "p.toml", &Options::default()).unwrap();
+        for (from, to, said) in [
+            ("interval_ms = 100", "interval_ms = 1e300", "p.toml:8: node.0.interval_ms: "),
+            ("interval_ms = 100", "interval_ms = 1e-9", "p.toml:8: node.0.interval_ms: "),
+            ("changing = 1", "changing = 1e-300", "p.toml:9: node.0.changing: "),
+            ("points = 100", "points = 4000000000", "p.toml:6: node.0.points: "),
+        ] {
+            let told = error(&node.replace(from, to), &Options::default());
+            assert!(told.starts_with(said), "{to}: {told}");
+        }
     }
 
     #[test]

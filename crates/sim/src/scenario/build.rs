@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
+use taktwerk_channel::ChannelLimits;
 use taktwerk_client::{Client, ClientConfig, Security, Target};
 use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy};
 use taktwerk_crypto_dummy::DummyProvider;
@@ -121,6 +122,38 @@ pub(super) fn build(
     Ok(built)
 }
 
+/// The largest response of a server: 1 MiB, or with many or long values the largest message of a channel. A notification can
+/// have several values of each item, with timestamps and client handle, and a response to HistoryRead many of a variable.
+fn response_len_max(scenario: &Scenario, kind: usize) -> usize {
+    const USUAL: u64 = 1 << 20;
+    const EACH: u64 = 48;
+    /// Values of an item that wait in its queue after an interruption.
+    const QUEUED: u64 = 4;
+    let signals = scenario.servers.get(kind).map(|server| server.signals.as_slice()).unwrap_or_default();
+    let longest = signals.iter().map(|signals| signals.value_len as u64 + EACH).max().unwrap_or(EACH);
+    let bytes_of = |clients: &Clients| match &clients.load {
+        Load::Subscribe(it) => {
+            // Queues have room for the values of an interval.
+            let fastest = signals.iter().filter(|one| !one.period.is_zero()).map(|one| one.period).min();
+            let values =
+                fastest.map_or(1, |period| 1 + it.publishing_interval.as_nanos() / period.as_nanos().max(1));
+            let items: u64 = signals.iter().map(|signals| u64::from(signals.count)).sum();
+            items
+                .saturating_mul(longest)
+                .saturating_mul(QUEUED)
+                .saturating_mul(u64::try_from(values).unwrap_or(u64::MAX))
+        }
+        Load::Request(it) => match it.operation {
+            Operation::ReadHistory(values) => u64::from(it.batch) * u64::from(values) * longest,
+            Operation::Read | Operation::Write => u64::from(it.batch) * longest,
+        },
+    };
+    let clients = scenario.clients.iter().filter(|clients| clients.server == kind);
+    let is_usual = clients.map(bytes_of).max().unwrap_or_default() <= USUAL;
+    let largest = ChannelLimits::default().message_size_max;
+    if is_usual { USUAL as usize } else { largest as usize }
+}
+
 /// Rhythms belong to one server; the assignment of variables to groups is the same for all servers of a kind.
 fn shape(scenario: &Scenario, kind: usize, server: &Server) -> Shape {
     let groups = server.signals.iter().enumerate();
@@ -186,6 +219,7 @@ fn site(
     let started = start_server(world, scenario, (kind, number), &mut groups, &stores, providers.as_ref())?;
     let name = host_name(server, number);
     let id = world.add_server_of(&name, started.shards);
+    world.server_mut(id).response_len_max = response_len_max(scenario, kind);
     emitter.space = Some(started.space);
     if stores.durable.is_some() {
         world.server_mut(id).effect_time = EffectTime::Between(WRITE_TIME.0, WRITE_TIME.1);

@@ -598,6 +598,9 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
         let Some(server) = scenario.servers.get(clients.server) else {
             return wrong(key("server"), "there is no such server");
         };
+        if !(1..=64).contains(&clients.threads) {
+            return wrong(key("threads"), "write 1 to 64");
+        }
         let all = u64::from(server.count) * u64::from(clients.count);
         let signals: u64 = server.signals.iter().map(|signals| u64::from(signals.count)).sum();
         items =

@@ -56,6 +56,7 @@ pub(super) fn check(arguments: &SimArgs, study: &Study) -> Result<(), Failure> {
     let report = arguments.report.iter().map(|path| ("--report", path));
     let trace = arguments.trace.iter().map(|path| ("--trace", path));
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
+    known.extend(arguments.file.canonicalize().map(|plant| ("the plant", plant)));
     for (option, path) in report.chain(trace).chain(captures) {
         can_write(path, arguments.overwrite)?;
         if is_device(path) {
@@ -66,7 +67,7 @@ pub(super) fn check(arguments: &SimArgs, study: &Study) -> Result<(), Failure> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let whole = path.canonicalize().unwrap_or_else(|_| folder.join(path.file_name().unwrap_or_default()));
         if let Some((other, _)) = known.iter().find(|(_, known)| *known == whole) {
-            let both = format!("{other} and {option} both write {}: name two files", path.display());
+            let both = format!("{other} and {option} are both {}: name two files", path.display());
             return Err(Failure::Usage(both));
         }
         known.push((option, whole));

@@ -112,6 +112,9 @@ pub(crate) struct TuneArgs {
     security: SecurityArgs,
 }
 
+/// Share of lost values from which a recommendation says so.
+const LOSS_NOTED: f64 = 0.01;
+
 /// The files that are written. An existing users file is kept.
 const WRITTEN: [&str; 6] =
     ["server.toml", "client.toml", "publishednodes.json", "telegraf.conf", "confirm.toml", "front.svg"];
@@ -146,16 +149,24 @@ pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -
     drop(bar);
     let tuned = tuned.map_err(|error| failure(&error))?;
     let reasons = explain::reasons(&problem, &tuned);
+    let mut notes = target.notes;
+    let loss = tuned.recommended.figures.loss;
+    if loss > LOSS_NOTED {
+        notes.push(format!(
+            "the recommended setting loses {} of the values: --constraint 'loss <= 0' allows none",
+            Metric::Loss.text(loss)
+        ));
+    }
     let endpoint = arguments.endpoint.as_ref().map_or(target.endpoint, ToString::to_string);
     if !output.is_json() {
-        print(&problem, &tuned, &reasons, &target.notes, output)?;
+        print(&problem, &tuned, &reasons, &notes, output)?;
     }
     let confirmed = match arguments.measure && !interrupt.asked() {
         true => Some(measure::run(&problem, &tuned, evaluator, interrupt)?),
         false => None,
     };
     if output.is_json() {
-        output.document(&document(&problem, &tuned, &reasons, &target.notes, confirmed.as_ref()))?;
+        output.document(&document(&problem, &tuned, &reasons, &notes, confirmed.as_ref()))?;
     } else if let Some(Ok(confirmed)) = &confirmed {
         output.text(&format!("\n{}", confirmed.outcome().text().trim_end()))?;
     }

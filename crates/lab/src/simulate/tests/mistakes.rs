@@ -96,6 +96,28 @@ fn thresholds_that_no_figure_meets_are_refused_before_the_run() {
         "p.toml:34: threshold.0.metric: no scada.delay_p99_ms is below 5 and above 9: change or remove one of both"
     );
     assert!(parse(&text, &["threshold.0.below=10"]).is_ok());
+    for (set, key) in [("below=nan", "below"), ("above=nan", "above"), ("above=inf", "above")] {
+        let said = refused(&text, &[&format!("threshold.0.{set}")]);
+        assert!(said.starts_with(&format!("--set threshold.0.{set}: a threshold of ")), "{key}: {said}");
+    }
+}
+
+#[test]
+fn clients_have_at_most_64_threads() {
+    for count in ["0", "65", "1000000000"] {
+        let study = parse(PLANT, &[&format!("client.0.threads={count}")]).unwrap();
+        let failed = run(&study, &[1], 1).unwrap_err();
+        assert!(failed.to_string().contains("write 1 to 64"), "{failed}");
+    }
+}
+
+/// The largest response is larger than usual: that is no broken promise.
+#[test]
+fn plants_with_long_notifications_keep_their_promises() {
+    let long = "name = \"u\"\n[time]\nwarmup_s = 0.2\nduration_s = 1\n[[link]]\nname = \"l\"\nrate = \"1G\"\n[[server]]\nname = \"s\"\n\
+                [[server.signals]]\ncount = 1000\nperiod_ms = 500\nbytes = 4000\n[[client]]\nname = \"c\"\nserver = \"s\"\nlink = \"l\"\n\
+                publishing_ms = 100\n";
+    run(&parse(long, &[]).unwrap(), &[1], 1).unwrap();
 }
 
 #[test]

@@ -159,7 +159,7 @@ mod tests {
         let said = |predicted, actual| warning(&Report { predicted, actual: Some(actual), ..report });
         let of_clients = said(0.79, 0.3);
         assert!(
-            of_clients.contains("79 % of a core predicted") && of_clients.contains("signals/s fit"),
+            of_clients.contains("79.0 % of a core predicted") && of_clients.contains("signals/s fit"),
             "{of_clients}"
         );
         let of_others = said(0.1, 0.78);

@@ -21,7 +21,8 @@ fn start(folder: &Path, port: u16) -> Option<Broker> {
 /// A subscriber with a session that outlives connections.
 fn subscribe(port: u16) -> mpsc::Receiver<serde_json::Value> {
     let mut options = MqttOptions::new("listener", "127.0.0.1", port);
-    options.set_clean_session(false).set_inflight(1000);
+    // A list of 300 values is longer than the library accepts by default. On a busy machine there are such lists.
+    options.set_clean_session(false).set_inflight(1000).set_max_packet_size(1 << 20, 1 << 20);
     let (client, mut connection) = Subscriber::new(options, 100);
     client.subscribe("plant/#", QoS::AtLeastOnce).unwrap();
     let (sender, receiver) = mpsc::channel();
@@ -66,9 +67,11 @@ async fn values_reach_a_broker_that_comes_and_goes(
         let end = Instant::now() + LIMIT;
         while arrived.last().is_none_or(|(_, number)| *number < until) {
             let message = messages.recv_timeout(end.saturating_duration_since(Instant::now()));
-            for value in
-                values_of(message.unwrap_or_else(|_| panic!("{until} does not come: {:?}", arrived.last())))
-            {
+            let message = message.unwrap_or_else(|_| {
+                let counters = stand.destination("broker").counters;
+                panic!("{until} does not come: {:?}; {counters:?}", arrived.last())
+            });
+            for value in values_of(message) {
                 if let Some(number) = value["value"].as_i64() {
                     arrived.push((value["key"].as_str().unwrap().to_owned(), number));
                 }

@@ -331,13 +331,12 @@ impl Feed {
         generation.map_or(StatusCode::BAD_NODE_ID_UNKNOWN, |it| self.accept_for((position, it), value))
     }
 
-    /// Says that the device of these positions does not answer while others of the source do. Clients cannot write to them
-    /// until their next reading.
-    pub fn silent(&self, positions: impl IntoIterator<Item = usize>) {
+    /// Whether the device of these positions does not answer, while others of the source may. Clients cannot write to it then.
+    pub fn set_silent(&self, positions: impl IntoIterator<Item = usize>, is_silent: bool) {
         let mut all = lock(&self.0.held);
         for position in positions {
             if let Some(held) = all.get_mut(position) {
-                held.is_silent = true;
+                held.is_silent = is_silent;
             }
         }
     }
@@ -359,7 +358,6 @@ impl Feed {
         let mut granted = budget.take(per_second, fewest, now);
         for (position, reading) in readings {
             let Some(held) = all.get_mut(position) else { continue };
-            held.is_silent = false;
             if granted == 0 {
                 granted = budget.take(per_second, 1, now);
             }

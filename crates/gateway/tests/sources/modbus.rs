@@ -236,8 +236,15 @@ async fn a_silent_unit_does_not_delay_others_on_its_line() {
     assert_eq!(after.write_errors, before.write_errors, "nothing was accepted");
     // Each retry of the silent unit takes a timeout of 300 ms; the pauses in between double.
     assert!(after.answers - before.answers >= 15, "{before:?} {after:?}");
+    // A busy unit (exception 6) has no values, but it answers.
+    device.set(Mood::Refuses(6));
     device.units.lock().unwrap().push(2);
-    stand.value("line/two", 0u16).await;
+    let end = Instant::now() + 20_000 * MS;
+    while stand.write("line/two", 5u16).await.is_err() {
+        assert!(Instant::now() < end, "writes stay refused");
+        sleep(50 * MS).await;
+    }
+    device.set(Mood::Answers);
     stand.write("line/two", 7u16).await.unwrap();
     stand.value("line/two", 7u16).await;
     stand.end().await;
@@ -342,6 +349,11 @@ impl Cable {
     }
 }
 
+/// A source on a serial line.
+fn serial_source(link: &Path, more: &str) -> String {
+    format!("[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\n{more}\n")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_serial_line_may_be_unplugged() {
     let folder = tempfile::tempdir().unwrap();
@@ -349,9 +361,9 @@ async fn a_serial_line_may_be_unplugged() {
     let device = Device::start_rtu(10);
     device.holding.lock().unwrap()[0] = 215;
     let cable = Cable::new(&device, &link);
-    let lines = format!(
-        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\ninterval = \"50 ms\"\n\
-         retry = \"50 ms\"\ndeadline = \"300 ms\"\nstale_after = \"400 ms\"\nlost_after = \"1 s\"\n"
+    let lines = serial_source(
+        &link,
+        "interval = \"50 ms\"\nretry = \"50 ms\"\ndeadline = \"300 ms\"\nstale_after = \"400 ms\"\nlost_after = \"1 s\"",
     );
     let stand = Stand::new(&[lines, tag("line", "T", "holding:0", "access = \"read-write\"")].concat()).await;
     stand.value("line/T", 215u16).await;
@@ -376,9 +388,9 @@ async fn late_and_stray_answers_of_a_serial_line_are_for_no_request() {
         *register = 1_000 + address;
     }
     let cable = Cable::new(&device, &link);
-    let mut parts = vec![format!(
-        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\ninterval = \"200 ms\"\n\
-         retry = \"50 ms\"\nretry_max = \"100 ms\"\ndeadline = \"300 ms\"\nstale_after = \"30 s\"\nlost_after = \"60 s\"\n"
+    let mut parts = vec![serial_source(
+        &link,
+        "interval = \"200 ms\"\nretry = \"50 ms\"\nretry_max = \"100 ms\"\ndeadline = \"300 ms\"\nstale_after = \"30 s\"\nlost_after = \"60 s\"",
     )];
     let registers = [0u16, 100, 200, 300, 400];
     parts.extend(registers.map(|at| tag("line", &format!("R{at}"), &format!("holding:{at}"), "")));
@@ -411,9 +423,9 @@ async fn single_stray_bytes_do_not_stop_a_serial_line() {
     let link = folder.path().join("ttyUSB0");
     let device = Device::start_rtu(10);
     let cable = Cable::new(&device, &link);
-    let line = format!(
-        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\ninterval = \"50 ms\"\n\
-         retry = \"50 ms\"\nretry_max = \"100 ms\"\ndeadline = \"300 ms\"\nstale_after = \"500 ms\"\nlost_after = \"60 s\"\n"
+    let line = serial_source(
+        &link,
+        "interval = \"50 ms\"\nretry = \"50 ms\"\nretry_max = \"100 ms\"\ndeadline = \"300 ms\"\nstale_after = \"500 ms\"\nlost_after = \"60 s\"",
     );
     let stand = Stand::new(&[line, tag("line", "T", "holding:0", "")].concat()).await;
     stand.value("line/T", 0u16).await;
@@ -436,10 +448,7 @@ async fn frames_of_a_serial_line_are_apart() {
     let link = folder.path().join("ttyUSB0");
     let device = Device::start_rtu(500);
     let cable = Cable::new(&device, &link);
-    let line = format!(
-        "[[source]]\nname = \"line\"\ntype = \"modbus\"\ndevice = {link:?}\nparity = \"none\"\nbaud = 300\n\
-         interval = \"10 ms\"\n"
-    );
+    let line = serial_source(&link, "baud = 300\ninterval = \"10 ms\"");
     let tags = [0, 400].map(|at| tag("line", &format!("R{at}"), &format!("holding:{at}"), ""));
     let stand = Stand::new(&(line + &tags.concat())).await;
     stand.value("line/R400", 0u16).await;

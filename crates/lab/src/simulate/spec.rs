@@ -12,7 +12,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use taktwerk_explain::instead;
 use taktwerk_model::document::Document;
-use taktwerk_model::tune::problem::LinkSpec;
+use taktwerk_model::tune::link::LinkSpec;
 use taktwerk_sim::Competitor;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{

@@ -28,7 +28,7 @@ const SECURED: f64 = 48.0;
 const NETWORK_MESSAGE: f64 = 36.0;
 
 /// How long after the writes a server that follows them publishes, as a share of the publishing interval: at the mean, and
-/// rarely. So it is in the simulation.
+/// rarely. Fitted to the simulation.
 const BEHIND: (f64, f64) = (0.01, 0.02);
 
 /// The formulas, with a cost model of the server's CPU if there is one.

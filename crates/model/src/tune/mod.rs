@@ -1,6 +1,7 @@
 //! Searches the settings of a plant for the best trade-off between delay and cost.
 //!
 //! - [`problem`]: the plant, the choices, the objectives, and the constraints;
+//! - [`link`]: the link of a plant file;
 //! - [`analytic`]: delay and bandwidth by formulas, to rule out bad settings;
 //! - [`search`](mod@search): from coarse to fine, with anything that can [`Evaluate`] settings: formulas, a simulation,
 //!   a measurement;
@@ -17,6 +18,7 @@ pub mod confirm;
 pub mod constraint;
 pub mod explain;
 pub mod front;
+pub mod link;
 pub mod problem;
 pub mod search;
 pub mod settings;

@@ -1,6 +1,7 @@
 //! Reads a tuning problem from a plant file: the plant, the choices, the objectives and the constraints.
 
 use super::constraint::{Constraint, ConstraintError};
+use super::link::LinkSpec;
 use super::settings::{Metric, Security, Settings, Transport, UnknownMetric};
 use crate::document::{Document, DocumentError};
 use serde::Deserialize;
@@ -33,34 +34,6 @@ struct SignalsSpec {
 
 fn double() -> usize {
     8
-}
-
-/// A link in a plant file: a text, or a table of properties.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged, expecting = "expected a text such as \"ppp-2m,busy=30%\", or a table of properties")]
-pub enum LinkSpec {
-    /// `"ppp-2m,busy=30%"`.
-    Text(String),
-    /// `profile = "ppp-2m"`, `rate = "5M"`, `busy = "30%"` and the other properties of links.
-    Table(toml::Table),
-}
-
-impl LinkSpec {
-    /// Parses the link.
-    ///
-    /// # Errors
-    /// The key, such as `link.rate`, and the problem.
-    pub fn profile(&self) -> Result<Profile, (String, String)> {
-        link(Some(self))
-    }
-
-    /// Whether both directions share one line with the properties of `link`.
-    ///
-    /// # Errors
-    /// The valid values.
-    pub fn is_shared(&self, link: &Profile) -> Result<bool, &'static str> {
-        shared(Some(self), link)
-    }
 }
 
 /// One value or a list.
@@ -256,7 +229,8 @@ impl Problem {
             place: document.place(key),
             problem: problem.to_string(),
         };
-        let link = link(spec.link.as_ref()).map_err(|(key, problem)| at(&key, &problem))?;
+        let own = spec.link.clone().unwrap_or_else(|| LinkSpec::Text("ethernet-100m".to_owned()));
+        let link = own.profile().map_err(|(key, problem)| at(&key, &problem))?;
         for (conditions, direction) in [(&link.up, "up"), (&link.down, "down")] {
             if conditions.usable_rate().is_some_and(|rate| rate < 100.0) || conditions.busy >= 1.0 {
                 return Err(at(
@@ -265,7 +239,7 @@ impl Problem {
                 ));
             }
         }
-        let is_shared = shared(spec.link.as_ref(), &link).map_err(|problem| at("link.shared", &problem))?;
+        let is_shared = own.is_shared(&link).map_err(|problem| at("link.shared", &problem))?;
         let signals = signals(&spec, &document)?;
         let clients = spec.tune.clients.unwrap_or_else(|| clients_of(&spec));
         if clients == 0 {
@@ -404,102 +378,6 @@ impl Problem {
     }
 }
 
-fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
-    let Some(spec) = spec else { return parse_link("link", "ethernet-100m") };
-    let table = match spec {
-        LinkSpec::Text(text) => return parse_link("link", text),
-        LinkSpec::Table(table) => table,
-    };
-    let mut text = match table.get("profile") {
-        Some(toml::Value::String(name)) => name.clone(),
-        Some(_) => {
-            return Err(("link.profile".to_owned(), "write the name of a link as a string".to_owned()));
-        }
-        None => String::new(),
-    };
-    // Each property is parsed separately first, to find the position of a mistake. Some depend on others: they come last.
-    let mut properties = Vec::new();
-    let mut dependent = Vec::new();
-    // What is for both directions comes first, so that a value for one of them counts.
-    let is_of_one = |key: &str| key.starts_with("up-") || key.starts_with("down-");
-    let all = table.iter().filter(|(key, _)| !matches!(key.as_str(), "profile" | "shared"));
-    let (of_one, of_both): (Vec<_>, Vec<_>) = all.partition(|(key, _)| is_of_one(key));
-    for (key, value) in of_both.into_iter().chain(of_one) {
-        let value = match value {
-            toml::Value::String(value) => value.clone(),
-            toml::Value::Integer(value) => value.to_string(),
-            toml::Value::Float(value) => value.to_string(),
-            _ => {
-                return Err((
-                    format!("link.{key}"),
-                    "write a string such as \"2M\", \"10ms\" or \"30%\"".to_owned(),
-                ));
-            }
-        };
-        let value = if key.ends_with("rate") { rate(&value) } else { value };
-        let (property, key) = (format!("{key}={value}"), format!("link.{key}"));
-        if matches!(key.as_str(), "link.distribution" | "link.burst") {
-            dependent.push((property, key));
-        } else {
-            parse_link(&key, &property)?;
-            properties.push(property);
-        }
-    }
-    let add = |text: &mut String, property: &str| {
-        let comma = if text.is_empty() { "" } else { "," };
-        text.push_str(comma);
-        text.push_str(property);
-    };
-    properties.iter().for_each(|property| add(&mut text, property));
-    let mut profile = parse_link("link.profile", &text)?;
-    for (property, key) in &dependent {
-        add(&mut text, property);
-        profile = parse_link(key, &text)?;
-    }
-    Ok(profile)
-}
-
-/// Whether both directions share one line, as on a radio. The laboratory's emulated links do not have this property.
-fn shared(spec: Option<&LinkSpec>, link: &Profile) -> Result<bool, &'static str> {
-    let is_shared = match spec {
-        Some(LinkSpec::Table(table)) => match table.get("shared") {
-            None => false,
-            Some(toml::Value::Boolean(shared)) => *shared,
-            Some(_) => return Err("write true or false"),
-        },
-        _ => false,
-    };
-    if is_shared && link.up != link.down {
-        return Err(
-            "both directions share one line, so it has the same properties in both: give one value of each \
-                    instead of up- and down-",
-        );
-    }
-    Ok(is_shared)
-}
-
-fn parse_link(key: &str, text: &str) -> Result<Profile, (String, String)> {
-    text.parse()
-        .map_err(|error: taktwerk_netem::profile::ParseProfileError| (key.to_owned(), error.to_string()))
-}
-
-/// `5M` is short for `5mbit`; a bare number is in bits per second.
-fn rate(text: &str) -> String {
-    let text = text.trim();
-    let unit = |number: &str, unit: &str| format!("{number}{unit}");
-    if let Some(number) = text.strip_suffix(['k', 'K']) {
-        unit(number, "kbit")
-    } else if let Some(number) = text.strip_suffix('M') {
-        unit(number, "mbit")
-    } else if let Some(number) = text.strip_suffix('G') {
-        unit(number, "gbit")
-    } else if let Ok(bits) = text.parse::<f64>() {
-        format!("{}kbit", bits / 1e3)
-    } else {
-        text.to_owned()
-    }
-}
-
 /// The signals in the file, or else those of the first node.
 fn signals(spec: &Spec, document: &Document) -> Result<Vec<Signals>, ProblemError> {
     let at = |key: String, problem: String| ProblemError::Value { place: document.place(&key), problem };
@@ -535,7 +413,7 @@ fn signals(spec: &Spec, document: &Document) -> Result<Vec<Signals>, ProblemErro
     };
     let count = node.points / node.clients;
     if !(count > 0.0 && count <= SIGNALS_MAX && node.clients >= 1.0) {
-        let problem = format!("{} are not 1 to 100 000 for each of the clients", node.points);
+        let problem = format!("{}: write 1 to 100 000 for each client", node.points);
         return Err(at("node.0.points".to_owned(), problem));
     }
     if !(0.1..=86_400_000.0).contains(&node.interval_ms) {
@@ -779,18 +657,6 @@ publish_requests = [1, 2]
         let text = "name = \"x\"\n[[node]]\nname = \"a\"\npoints = 3000\nclients = 4\ninterval_ms = 100\nchanging = 0.5\n";
         let one = Problem::parse(text, "x", &Options::default()).unwrap();
         assert_eq!((one.clients, one.signals[0].count, one.signals[0].period_ms), (4, 750, 200.0));
-    }
-
-    #[test]
-    fn a_value_for_one_direction_counts_more_than_one_for_both() {
-        let rates = |sets: &[&str]| {
-            let link = problem(sets).link;
-            (link.up.rate, link.down.rate)
-        };
-        assert_eq!(rates(&["link.rate=5M", "link.down-rate=1M"]), (Some(5_000_000), Some(1_000_000)));
-        assert_eq!(rates(&["link.rate=5M", "link.up-rate=1M"]), (Some(1_000_000), Some(5_000_000)));
-        let lossy = problem(&["link.down-loss=30%", "link.loss=0%"]).link;
-        assert_eq!((lossy.up.loss.share(), lossy.down.loss.share()), (0.0, 0.3));
     }
 
     #[test]

@@ -46,21 +46,24 @@ pub enum Framer {
 }
 
 impl Framer {
-    /// A text begins after a pause. Discards an incomplete frame that has no mark by which its end could be found. Returns
-    /// whether there was one.
-    pub fn resume(&mut self) -> bool {
+    /// Whether an incomplete frame has no mark by which its end could be found, so that only a pause can end it.
+    #[must_use]
+    pub fn can_resume(&self) -> bool {
         match self {
             Self::Lines(_) | Self::Between { .. } => false,
-            Self::Fixed { begun, .. } => {
-                let was = !begun.is_empty();
-                begun.clear();
-                was
-            }
+            Self::Fixed { begun, .. } => !begun.is_empty(),
+            Self::Length { begun, skip, .. } => !begun.is_empty() || *skip > 0,
+        }
+    }
+
+    /// A frame begins after a pause: discards such an incomplete one.
+    pub fn resume(&mut self) {
+        match self {
+            Self::Lines(_) | Self::Between { .. } => {}
+            Self::Fixed { begun, .. } => begun.clear(),
             Self::Length { begun, skip, .. } => {
-                let was = !begun.is_empty() || *skip > 0;
                 begun.clear();
                 *skip = 0;
-                was
             }
         }
     }
@@ -151,15 +154,17 @@ mod tests {
         ] {
             let mut found = Vec::new();
             framer.push(stray, &mut found);
-            assert!(framer.resume() && !framer.resume(), "{framer:?}");
+            assert!(framer.can_resume());
+            framer.resume();
             framer.push(whole, &mut found);
             assert_eq!(found, ["X=07"]);
-            assert!(!framer.resume(), "nothing is incomplete");
+            assert!(!framer.can_resume(), "nothing is incomplete");
         }
         let mut lines = Framer::Lines(Lines::new(9));
         let mut found = Vec::new();
         lines.push(b"X=", &mut found);
-        assert!(!lines.resume());
+        assert!(!lines.can_resume());
+        lines.resume();
         lines.push(b"07\n", &mut found);
         assert_eq!(found, ["X=07"]);
     }

@@ -22,7 +22,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout, timeout_at};
 
 /// Within a text, no serial line pauses this long.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -242,7 +242,7 @@ impl Line {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut heard = Instant::now();
         // On a serial line, a pause ends a text: what is incomplete then lacks a byte, or has one too many.
-        let pause = matches!(self.way, Way::Serial(_)).then_some(PAUSE);
+        let is_serial = matches!(self.way, Way::Serial(_));
         let mut received = Instant::now();
         // Since when an answer is pending.
         let mut asked: Option<Instant> = None;
@@ -251,6 +251,7 @@ impl Line {
             let answer_due = asked.map(|asked| (asked + deadline, deadline));
             let silence_due = self.silence_max.map(|most| (heard + most, most));
             let due = answer_due.into_iter().chain(silence_due).min();
+            let pause_at = (is_serial && framer.can_resume()).then(|| received + PAUSE);
             tokio::select! {
                 write = writes.next() => match self.text_of(&write) {
                     None => feed.statistics().add(Count::WriteErrors, 1),
@@ -268,17 +269,18 @@ impl Line {
                     let after = due.map_or(deadline, |(_, after)| after);
                     return Err(Fault::NoAnswer { target: self.target(), after });
                 }
-                count = stream.read(&mut piece) => {
-                    let count = count.map_err(|error| Fault::other(self.target(), error))?;
+                count = read_until(&mut stream, &mut piece, pause_at) => {
+                    let Some(count) = count.map_err(|error| Fault::other(self.target(), error))? else {
+                        framer.resume();
+                        feed.statistics().add(Count::Dropped, 1);
+                        continue;
+                    };
                     if count == 0 {
                         return Err(Fault::Closed { target: self.target() });
                     }
+                    received = Instant::now();
                     let mut frames = Vec::new();
-                    let now = Instant::now();
-                    let is_late = pause.is_some_and(|pause| now.duration_since(received) >= pause);
-                    let lost = u64::from(is_late && framer.resume());
-                    received = now;
-                    let dropped = lost + framer.push(piece.get(..count).unwrap_or_default(), &mut frames);
+                    let dropped = framer.push(piece.get(..count).unwrap_or_default(), &mut frames);
                     if !frames.is_empty() {
                         heard = Instant::now();
                         asked = None;
@@ -289,6 +291,18 @@ impl Line {
                 }
             }
         }
+    }
+}
+
+/// Reads; `None` if nothing has come until then. Bytes that have come while only this task was late are returned.
+async fn read_until(
+    stream: &mut impl Stream,
+    piece: &mut [u8],
+    until: Option<Instant>,
+) -> std::io::Result<Option<usize>> {
+    match until {
+        None => stream.read(piece).await.map(Some),
+        Some(until) => timeout_at(until, stream.read(piece)).await.map_or(Ok(None), |count| count.map(Some)),
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::extract::LOOKS_AT_ONCE;
 use crate::fields::Sections;
 use crate::plant::Plant;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use taktwerk::Server;
@@ -41,6 +42,15 @@ impl Stand {
         let value = self.server.space().variable(&id).unwrap().get();
         (value.value.clone().filter(|value| !value.is_empty()), value.status())
     }
+}
+
+/// A pseudo terminal: the device's end, and the name of the other one.
+fn terminal() -> (std::fs::File, String) {
+    let device = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&device).unwrap();
+    unlockpt(&device).unwrap();
+    let name = ptsname(&device, Vec::new()).unwrap().into_string().unwrap();
+    (std::fs::File::from(device), name)
 }
 
 const TAG: &str = "[[tag]]\nsource = \"s\"\nname = \"T\"\n";
@@ -132,17 +142,12 @@ fn conflicting_settings_are_rejected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_serial_line_is_polled_read_and_written() {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::io::{BufRead, BufReader, Write};
-    let device = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&device).unwrap();
-    unlockpt(&device).unwrap();
-    let name = ptsname(&device, Vec::new()).unwrap().into_string().unwrap();
+    let (mut device, name) = terminal();
     let tags = format!(
         "{TAG}pattern = 'T=(\\S+)'\n[[tag]]\nsource = \"s\"\nname = \"SP\"\npattern = 'SP=(\\S+)'\naccess = \"read-write\"\nwrite = \"SP {{value}}\\n\"\n"
     );
     let mut stand = Stand::new(&format!("device = {name:?}\npoll = \"P\\n\"\npoll_every = \"20 ms\""), &tags);
-    let mut device = std::fs::File::from(device);
     let feed = stand.feed.clone();
     let talk = async { stand.line.session(&feed, &mut stand.writes).await };
     // A thermostat with a set point.
@@ -185,15 +190,10 @@ async fn a_serial_line_is_polled_read_and_written() {
 /// A byte too many must not move all later texts of a serial line.
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_of_fixed_length_begin_after_a_pause() {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::io::Write;
-    let device = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&device).unwrap();
-    unlockpt(&device).unwrap();
-    let name = ptsname(&device, Vec::new()).unwrap().into_string().unwrap();
+    let (mut device, name) = terminal();
     let source = format!("device = {name:?}\nframing = \"fixed\"\nframe_bytes = 6");
     let mut stand = Stand::new(&source, &format!("{TAG}pattern = 'X=(\\d+)'\n"));
-    let mut device = std::fs::File::from(device);
     let scale = std::thread::spawn(move || {
         // The first is discarded with what was under way when the line was opened.
         for text in ["X=0001", "X=0002", "zX=0003", "X=1004"] {
@@ -252,18 +252,13 @@ fn settings_that_cannot_work_are_refused() {
 /// A scale that sends byte by byte: the rest of a text that was under way when the line was opened is no value.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rest_of_a_text_is_no_value() {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::io::Write;
     use std::sync::atomic::AtomicBool;
     const TEXT: &[u8] = b"123456.5 kg\r\n";
     for start in [1, 3, 6] {
-        let device = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&device).unwrap();
-        unlockpt(&device).unwrap();
-        let name = ptsname(&device, Vec::new()).unwrap().into_string().unwrap();
+        let (mut device, name) = terminal();
         let tags = format!("{TAG}pattern = '([-0-9.]+) kg'\n");
         let mut stand = Stand::new(&format!("device = {name:?}"), &tags);
-        let mut device = std::fs::File::from(device);
         let is_over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&is_over);
         let scale = std::thread::spawn(move || {

@@ -52,6 +52,8 @@ pub(super) async fn run(
         silent: BTreeMap::new(),
         retry_at: Instant::now(),
     };
+    // An earlier run may have ended with silent units.
+    feed.set_silent(0..modbus.points.len(), false);
     if modbus.identify {
         line.identify().await?;
     }
@@ -147,7 +149,9 @@ impl Line<'_> {
             match answer {
                 Ok(answer) => {
                     answers += 1;
-                    self.silent.remove(&unit);
+                    if self.silent.remove(&unit).is_some() {
+                        self.feed.set_silent(self.positions_of(unit), false);
+                    }
                     self.feed.connected();
                     if self.take(request, answer) {
                         refused.push(index);
@@ -179,6 +183,12 @@ impl Line<'_> {
         }
     }
 
+    /// The positions of a unit's points.
+    fn positions_of(&self, unit: u8) -> impl Iterator<Item = usize> {
+        let points = self.modbus.points.iter().enumerate();
+        points.filter(move |(_, point)| point.unit == unit).map(|(position, _)| position)
+    }
+
     /// Whether a unit did not answer, and is not asked yet again.
     fn pauses(&self, unit: u8) -> bool {
         let now = Instant::now();
@@ -198,8 +208,7 @@ impl Line<'_> {
     /// Retries the unit later, with growing pauses. Until then, clients cannot write to it: each attempt would keep the other
     /// units of the line waiting.
     fn silence(&mut self, unit: u8) {
-        let points = self.modbus.points.iter().enumerate();
-        self.feed.silent(points.filter(|(_, point)| point.unit == unit).map(|(position, _)| position));
+        self.feed.set_silent(self.positions_of(unit), true);
         let settings = self.feed.settings();
         let pause =
             self.silent.get(&unit).map_or(settings.retry, |silent| silent.pause * 2).min(settings.retry_max);

@@ -37,6 +37,7 @@ pub use factors::{Labels, stack_name};
 use crate::cpu::Class;
 use crate::pin::CpuList;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use taktwerk_explain::OneOrMany;
 use taktwerk_load::adapters::Adapters;
 use taktwerk_load::result::unknown_figure;
@@ -472,19 +473,31 @@ pub struct Threshold {
     pub of: Option<String>,
 }
 
-/// The first threshold that no figure can meet together with one before it, or by itself, and why.
-pub(crate) fn contradiction(thresholds: &[Threshold]) -> Option<(usize, String)> {
+/// The first threshold without a limit, with a limit that is no number, or that no figure can meet together with those before it:
+/// its key, and the problem.
+pub(crate) fn wrong_threshold(thresholds: &[Threshold]) -> Option<(String, String)> {
+    // The lowest upper and the highest lower limit of each figure.
+    let mut known: BTreeMap<(&str, Option<&str>), (f64, f64)> = BTreeMap::new();
     thresholds.iter().enumerate().find_map(|(at, one)| {
-        let others = thresholds
-            .iter()
-            .take(at + 1)
-            .filter(|other| (&other.metric, &other.of) == (&one.metric, &one.of));
-        let limits = others.flat_map(|other| [(other.below, one.above), (one.below, other.above)]);
-        let (below, above) =
-            limits.filter_map(|(below, above)| below.zip(above)).find(|(below, above)| above >= below)?;
+        let key = |field: &str| format!("threshold.{at}.{field}");
+        let limits = [("below", one.below), ("above", one.above)];
+        if limits.iter().all(|(_, limit)| limit.is_none()) {
+            return Some((key("metric"), "a threshold needs below or above".to_owned()));
+        }
+        let infinite = limits.iter().find(|(_, limit)| limit.is_some_and(|limit| !limit.is_finite()));
+        if let Some((field, Some(value))) = infinite {
+            return Some((key(field), format!("a threshold of {value} has no effect: write a number")));
+        }
+        let figure =
+            known.entry((&one.metric, one.of.as_deref())).or_insert((f64::INFINITY, f64::NEG_INFINITY));
+        *figure = (
+            figure.0.min(one.below.unwrap_or(f64::INFINITY)),
+            figure.1.max(one.above.unwrap_or(f64::NEG_INFINITY)),
+        );
+        let (below, above) = *figure;
         let problem =
-            format!("no {} is below {below} and above {above}: change or remove one of both", one.metric);
-        Some((at, problem))
+            || format!("no {} is below {below} and above {above}: change or remove one of both", one.metric);
+        (above >= below).then(|| (key("metric"), problem()))
     })
 }
 

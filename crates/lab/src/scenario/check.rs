@@ -1,6 +1,6 @@
 //! Validates scenarios before anything is measured.
 
-use super::{BROKERLESS, Kind, Scenario, Sweep, broker, contradiction};
+use super::{BROKERLESS, Kind, Scenario, Sweep, broker, wrong_threshold};
 
 const DAY_S: f64 = 86_400.0;
 const DAY_MS: f64 = DAY_S * 1e3;
@@ -89,22 +89,17 @@ impl Scenario {
 
     /// Thresholds that nothing can meet or break.
     fn limits(&self) -> Result<(), Wrong> {
-        for (at, threshold) in self.thresholds.iter().enumerate() {
-            let key = |field: &str| format!("threshold.{at}.{field}");
-            let limits = [("below", threshold.below), ("above", threshold.above)];
-            if limits.iter().all(|(_, limit)| limit.is_none()) {
-                return wrong(&key("metric"), "a threshold needs below or above");
-            }
-            let infinite = limits.iter().find(|(_, limit)| limit.is_some_and(|limit| !limit.is_finite()));
-            if let Some((field, Some(value))) = infinite {
-                return wrong(&key(field), format!("a threshold of {value} has no effect: write a number"));
-            }
-            if let Some(other) = threshold.of.as_ref().filter(|other| !self.stacks.contains(other)) {
-                return wrong(&key("of"), format!("{other:?} is not measured: add it to stacks"));
-            }
+        if let Some((key, problem)) = wrong_threshold(&self.thresholds) {
+            return wrong(&key, problem);
         }
-        contradiction(&self.thresholds)
-            .map_or(Ok(()), |(at, problem)| wrong(&format!("threshold.{at}.metric"), problem))
+        let others = self.thresholds.iter().enumerate();
+        let mut others = others.filter_map(|(at, threshold)| Some((at, threshold.of.as_ref()?)));
+        match others.find(|(_, other)| !self.stacks.contains(other)) {
+            Some((at, other)) => {
+                wrong(&format!("threshold.{at}.of"), format!("{other:?} is not measured: add it to stacks"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Keys that only our own server supports.

@@ -1,7 +1,7 @@
 //! Reads a file as cases to simulate.
 
 use super::{capacity, convert, endless, figures, spec};
-use crate::scenario::{CpuCondition, ScenarioError, Threshold, contradiction, key_of_threshold};
+use crate::scenario::{CpuCondition, ScenarioError, Threshold, key_of_threshold, wrong_threshold};
 use taktwerk_model::document::{Document, DocumentError};
 use taktwerk_model::host::HostProfile;
 use taktwerk_model::plant::PlantError;
@@ -134,16 +134,8 @@ impl Study {
             notes: parts.notes,
             document,
         };
-        for (at, threshold) in study.thresholds.iter().enumerate() {
-            let limits = [("below", threshold.below), ("above", threshold.above)];
-            let infinite = limits.iter().find(|(_, limit)| limit.is_some_and(|limit| !limit.is_finite()));
-            if let Some((field, Some(value))) = infinite {
-                let problem = format!("a threshold of {value} has no effect: write a number");
-                return Err(study.at(&format!("threshold.{at}.{field}"), &problem));
-            }
-        }
-        if let Some((at, problem)) = contradiction(&study.thresholds) {
-            return Err(study.at(&format!("threshold.{at}.metric"), &problem));
+        if let Some((key, problem)) = wrong_threshold(&study.thresholds) {
+            return Err(study.at(&key, &problem));
         }
         for case in &study.cases {
             if let Some((at, problem)) = endless::problem(&case.scenario) {
@@ -152,11 +144,8 @@ impl Study {
             if let Some((key, problem)) = capacity::problem(&case.scenario) {
                 return Err(study.at(&key, &problem));
             }
-            for Threshold { metric, below, above, .. } in &study.thresholds {
-                let problem = figures::unknown(&case.scenario, metric);
-                let has_none = below.is_none() && above.is_none();
-                let problem = problem.or(has_none.then(|| "a threshold needs below or above".to_owned()));
-                if let Some(problem) = problem {
+            for Threshold { metric, .. } in &study.thresholds {
+                if let Some(problem) = figures::unknown(&case.scenario, metric) {
                     return Err(study.at(&key_of_threshold(&study.document, metric), &problem));
                 }
             }

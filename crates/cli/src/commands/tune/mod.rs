@@ -130,10 +130,10 @@ pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -
     for file in arguments.output.iter().flat_map(|directory| WRITTEN.map(|name| directory.join(name))) {
         arguments.overwrite.check(&file)?;
     }
+    let target = source::read(arguments, &options, interrupt)?;
     if let Some(directory) = &arguments.output {
         create(directory)?;
     }
-    let target = source::read(arguments, &options, interrupt)?;
     let problem = target.problem;
     let processors = processors(arguments, &problem)?;
     let cpu = cost_model(arguments, &problem, processors.is_some())?;

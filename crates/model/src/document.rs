@@ -84,6 +84,12 @@ impl Document {
         })
     }
 
+    /// The line of a key in the text, counted from 1.
+    #[must_use]
+    pub fn line(&self, key: &str) -> Option<usize> {
+        key_span(&self.text, key).map(|span| line_of(&self.text, span.start))
+    }
+
     /// Position of a key: `plant.toml:12: link.rate`, or `--set link.rate=0`.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
@@ -91,8 +97,8 @@ impl Document {
         if let Some(set) = self.sets.iter().rev().find(is_it) {
             return format!("--set {set}");
         }
-        match key_span(&self.text, key) {
-            Some(span) => format!("{}:{}: {key}", self.file, line_of(&self.text, span.start)),
+        match self.line(key) {
+            Some(line) => format!("{}:{line}: {key}", self.file),
             None => format!("{}: {key}", self.file),
         }
     }

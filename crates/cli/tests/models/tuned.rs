@@ -116,11 +116,19 @@ fn what_prevents_a_recommendation_is_told_with_its_place() {
     };
     let link = format!("{PLANT}:{}: link.", line("profile = "));
     for (arguments, code, wanted) in [
-        (["--set", "signals.0.count=5000"].as_slice(), 99, &*link),
-        (&["--set", "link.rate=300k"], 99, "--set link.rate=300k: the link has no capacity"),
+        (["--set", "signals.0.count=5000"].as_slice(), 2, &*link),
+        (&["--set", "link.rate=300k"], 2, "--set link.rate=300k: the link has no capacity"),
         (&["--constraint", "delay_p99_ms <= 1"], 99, "--constraint \"delay_p99_ms <= 1\": no setting meets"),
         (&["--set", "tune.host=nope"], 2, "--set tune.host=nope: cannot read nope: "),
         (&["--endpoint", "opc.http://somewhere"], 2, "'opc.http://somewhere' for '--endpoint <URL>'"),
+        (&["--set", "signals.0.nodes=[\"nope\"]"], 2, "[\"nope\"]: not a NodeId: \"nope\""),
+        (&["--set", "signals.0.nodes=[\"i=1\"]", "--set", "signals.0.count=0"], 2, "0 is not from 1"),
+        (&["--node", "i=85"], 2, "--node i=85 has no effect with a file"),
+        (
+            &["--set", "link.busy=99.9999%"],
+            2,
+            "--set link.busy=99.9999%: the up direction has no capacity left",
+        ),
         (&["-o", PLANT], 6, "cannot make "),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));

@@ -5,6 +5,7 @@
 mod clients;
 mod pubsub;
 
+use taktwerk_netem::emulator::Conditions;
 use taktwerk_netem::profile::rate_text;
 use taktwerk_sim::scenario::{Link, Scenario};
 
@@ -34,11 +35,10 @@ enum Direction {
 pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     scenario.links.iter().enumerate().find_map(|(at, link)| {
         let rates = [link.profile.up.usable_rate(), link.profile.down.usable_rate()];
-        if rates.iter().flatten().any(|rate| *rate < 100.0) {
-            return Some((
-                format!("link.{at}.rate"),
-                "the link has no capacity left: check rate and busy".to_owned(),
-            ));
+        let directions = [&link.profile.up, &link.profile.down];
+        if let Some(property) = directions.into_iter().find_map(Conditions::without_capacity) {
+            let problem = "the link has no capacity left: check rate and busy";
+            return Some((format!("link.{at}.{property}"), problem.to_owned()));
         }
         let of_clients = clients::needs(scenario, at, link);
         let of_pubsub = pubsub::needs(scenario, at, link);

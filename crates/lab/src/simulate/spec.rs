@@ -253,7 +253,12 @@ impl Reader<'_> {
     fn seconds(&self, key: &str, seconds: f64) -> Result<Duration, StudyError> {
         let is_good = (0.0..=7.0 * 86_400.0).contains(&seconds);
         let problem = || self.wrong(key, format!("{seconds} s is not between 0 and one week"));
-        is_good.then(|| Duration::from_secs_f64(seconds)).ok_or_else(problem)
+        let duration = is_good.then(|| Duration::from_secs_f64(seconds)).ok_or_else(problem)?;
+        // Zero often means something else than a short time, such as values that do not change.
+        if duration.is_zero() && seconds > 0.0 {
+            return Err(self.wrong(key, format!("{seconds} s is less than a nanosecond: write 0 or more")));
+        }
+        Ok(duration)
     }
 
     fn ms(&self, key: &str, ms: f64) -> Result<Duration, StudyError> {
@@ -261,8 +266,10 @@ impl Reader<'_> {
     }
 
     fn span(&self, key: &str, text: &str) -> Result<Duration, StudyError> {
-        let seconds = span(text).filter(|seconds| *seconds >= 0.0);
-        seconds.map(Duration::from_secs_f64).ok_or_else(|| self.wrong(key, format!("{text:?}: {SPAN}")))
+        match span(text).filter(|seconds| *seconds >= 0.0) {
+            Some(seconds) => self.seconds(key, seconds),
+            None => Err(self.wrong(key, format!("{text:?}: {SPAN}"))),
+        }
     }
 
     /// The index of the element that a key names.

@@ -6,7 +6,7 @@ use taktwerk_model::document::{Document, DocumentError};
 use taktwerk_model::host::HostProfile;
 use taktwerk_model::plant::PlantError;
 use taktwerk_model::tune::problem::ProblemError;
-use taktwerk_sim::scenario::Scenario;
+use taktwerk_sim::scenario::{RunError, Scenario, check};
 
 /// The sections of the simulator's own files.
 const PARTS: [&str; 5] = ["server", "client", "publisher", "subscriber", "broker"];
@@ -138,6 +138,10 @@ impl Study {
             return Err(study.at(&key, &problem));
         }
         for case in &study.cases {
+            // First, because a wrong value can look like a link without capacity.
+            if let Err(RunError::Invalid { key, problem }) = check(&case.scenario) {
+                return Err(study.at(&key, &problem));
+            }
             if let Some((at, problem)) = endless::problem(&case.scenario) {
                 return Err(study.at(&study.pause_of(at), &problem));
             }

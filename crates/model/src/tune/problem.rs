@@ -232,11 +232,9 @@ impl Problem {
         let own = spec.link.clone().unwrap_or_else(|| LinkSpec::Text("ethernet-100m".to_owned()));
         let link = own.profile().map_err(|(key, problem)| at(&key, &problem))?;
         for (conditions, direction) in [(&link.up, "up"), (&link.down, "down")] {
-            if conditions.usable_rate().is_some_and(|rate| rate < 100.0) || conditions.busy >= 1.0 {
-                return Err(at(
-                    "link",
-                    &format!("the {direction} direction has no capacity left: check rate and busy"),
-                ));
+            if let Some(property) = conditions.without_capacity() {
+                let problem = format!("the {direction} direction has no capacity left: check rate and busy");
+                return Err(at(&format!("link.{property}"), &problem));
             }
         }
         let is_shared = own.is_shared(&link).map_err(|problem| at("link.shared", &problem))?;
@@ -391,6 +389,11 @@ fn signals(spec: &Spec, document: &Document) -> Result<Vec<Signals>, ProblemErro
         if !(0.1..=86_400_000.0).contains(&one.period_ms) {
             let problem = format!("{} is not a period from 0.1 ms to a day", one.period_ms);
             return Err(at(format!("signals.{index}.period_ms"), problem));
+        }
+        if one.nodes.len() > one.count as usize {
+            let problem =
+                format!("{} nodes for {} variables: name at most one for each", one.nodes.len(), one.count);
+            return Err(at(format!("signals.{index}.nodes"), problem));
         }
         if !(1..=65_536).contains(&one.bytes) {
             return Err(at(
@@ -687,6 +690,11 @@ publish_requests = [1, 2]
             ("\"ppp-2m\"", "\"ppp-3m\"", ["p.toml:5: link.profile", "there is no link"]),
             ("busy = \"30%\"", "busy = \"130%\"", ["p.toml:6: link.busy", "less than"]),
             ("busy = \"30%\"", "speed = 3", ["p.toml:6: link.speed", "unknown property"]),
+            (
+                "period_ms = 10",
+                "period_ms = 10\nnodes = [\"i=1\", \"i=2\", \"i=3\", \"i=4\", \"i=5\", \"i=6\"]",
+                ["p.toml:16: signals.1.nodes", "6 nodes for 5"],
+            ),
             ("period_ms = 10", "period_ms = 0", ["p.toml:15: signals.1.period_ms", "not a period"]),
             ("loss <= 0", "loss < 0", ["p.toml:24: tune.constraints", "not a constraint"]),
             ("\"loss <= 0\"", "\"loss <= 0\", \"loss >= 0.5\"", ["p.toml:24", "contradicts"]),

@@ -164,12 +164,17 @@ fn publisher(settings: &Settings, items: &[Item], endpoint: &str) -> String {
     text
 }
 
-/// The parts of a NodeId for Telegraf: namespace, type, identifier.
-fn parts(node: &str) -> (&str, &str, &str) {
-    let (namespace, rest) =
-        node.strip_prefix("ns=").and_then(|rest| rest.split_once(';')).unwrap_or(("0", node));
+/// The parts of a NodeId for Telegraf: key and value of the namespace, type, identifier.
+fn parts(node: &str) -> (&'static str, String, &str, &str) {
+    let part = |prefix: &str| node.strip_prefix(prefix).and_then(|rest| rest.split_once(';'));
+    let (key, namespace, rest) = match (part("nsu="), part("ns=")) {
+        // Part 6 §5.1.12 escapes these two characters.
+        (Some((uri, rest)), _) => ("namespace_uri", uri.replace("%3B", ";").replace("%25", "%"), rest),
+        (None, Some((index, rest))) => ("namespace", index.to_owned(), rest),
+        (None, None) => ("namespace", "0".to_owned(), node),
+    };
     let (kind, identifier) = rest.split_once('=').unwrap_or(("s", rest));
-    (namespace, kind, identifier)
+    (key, namespace, kind, identifier)
 }
 
 /// `inputs.opcua_listener` of Telegraf, which subscribes. `inputs.opcua` polls at a fixed interval and has no queues.
@@ -185,9 +190,9 @@ fn telegraf(settings: &Settings, items: &[Item], endpoint: &str) -> String {
     text.push_str("  auth_method = \"Anonymous\"\n  timestamp = \"source\"\n");
     let _ = writeln!(text, "  subscription_interval = \"{}\"", duration(settings.publishing_ms));
     for item in items {
-        let (namespace, kind, identifier) = parts(&item.node);
+        let (key, namespace, kind, identifier) = parts(&item.node);
         let _ = writeln!(text, "\n  [[inputs.opcua_listener.nodes]]\n    name = {}", quoted(identifier));
-        let _ = writeln!(text, "    namespace = \"{namespace}\"\n    identifier_type = \"{kind}\"");
+        let _ = writeln!(text, "    {key} = {}\n    identifier_type = \"{kind}\"", quoted(&namespace));
         let _ = writeln!(text, "    identifier = {}", quoted(identifier));
         let _ = writeln!(text, "    [inputs.opcua_listener.nodes.monitoring_params]");
         let _ = writeln!(text, "      sampling_interval = \"{}\"", duration(item.sampling_ms));
@@ -253,7 +258,11 @@ mod tests {
         let server = file(&files, "server.toml");
         assert!(server.contains("threads = 2") && server.contains("--busy-poll 50us"), "{server}");
         assert!(server.contains("modes = [\"SignAndEncrypt\"]") && !server.contains("none"), "{server}");
-        assert!(file(&files, "telegraf.conf").contains("namespace = \"3\"\n    identifier_type = \"i\""));
+        let telegraf = file(&files, "telegraf.conf");
+        assert!(telegraf.contains("namespace = \"3\"\n    identifier_type = \"i\""), "{telegraf}");
+        // Telegraf takes one of both, and no prefix.
+        assert!(telegraf.contains("namespace_uri = \"urn:x\"\n    identifier_type = \"s\""), "{telegraf}");
+        assert!(!telegraf.contains("nsu"), "{telegraf}");
         assert!(file(&files, "publishednodes.json").contains("\"EndpointSecurityMode\": \"SignAndEncrypt\""));
         assert!(file(&files, "client.toml").contains("nsu=urn:x;s=a\\\"b"));
     }

@@ -9,11 +9,13 @@
 //!   file;
 //! - `build` creates the world, `application` runs on each client, `clock` sends Publish requests at fixed times, `item` checks the promise of each monitored item,
 //!   `events` that of event items; `durable` is the store of durable subscriptions, `history` that of values, `login`
-//!   verifies users; `prices` finds costs that a host profile lacks.
+//!   verifies users; `check` finds contradictions, `prices` costs that a
+//!   host profile lacks.
 
 mod application;
 pub mod authority;
 mod build;
+mod check;
 pub(crate) mod clock;
 mod durable;
 mod events;
@@ -30,6 +32,7 @@ mod site;
 pub mod text;
 
 pub use authority::Authority;
+pub use check::check;
 pub use fault::{Fault, FaultKind};
 pub use instruments::Instruments;
 pub use outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};

@@ -157,6 +157,13 @@ pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -
             Metric::Loss.text(loss)
         ));
     }
+    let link = &problem.link;
+    if arguments.no_simulation && [&link.up, &link.down].iter().any(|one| one.loss.share() > 0.0) {
+        notes.push(
+            "the link loses packets: formulas do not count what is sent again, the simulation does"
+                .to_owned(),
+        );
+    }
     let endpoint = arguments.endpoint.as_ref().map_or(target.endpoint, ToString::to_string);
     if !output.is_json() {
         print(&problem, &tuned, &reasons, &notes, output)?;
@@ -206,10 +213,11 @@ fn stage(stage: Stage) -> &'static str {
 
 fn failure(error: &TuneError) -> Failure {
     match error {
-        TuneError::NoCapacity { .. } | TuneError::Infeasible { .. } => Failure::Threshold(error.to_string()),
+        TuneError::Infeasible { .. } => Failure::Threshold(error.to_string()),
         TuneError::Stopped => Failure::Interrupted,
         TuneError::Failed(_) => Failure::InvalidReported(error.to_string()),
-        TuneError::Unknown(_) => Failure::Usage(error.to_string()),
+        // As in `taktwerk sim`: the plant contradicts itself.
+        TuneError::NoCapacity { .. } | TuneError::Unknown(_) => Failure::Usage(error.to_string()),
     }
 }
 

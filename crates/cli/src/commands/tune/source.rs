@@ -8,8 +8,10 @@ use crate::text_file;
 use std::fmt::Write;
 use std::path::Path;
 use taktwerk_lab::scenario::{Kind, Scenario};
+use taktwerk_model::document::Document;
 use taktwerk_model::tune::Problem;
 use taktwerk_model::tune::problem::Options;
+use taktwerk_types::ExpandedNodeId;
 
 /// The tuning problem, and what is known about its server.
 pub(super) struct Target {
@@ -34,11 +36,30 @@ pub(super) fn read(
         })?;
         return probe::server(arguments, options, endpoint, interrupt);
     }
+    if let Some(node) = arguments.node.first() {
+        let why = "it is for the URL of a running server. A plant names its nodes in [[signals]]";
+        return Err(Failure::Usage(format!("--node {node} has no effect with a file: {why}")));
+    }
     let file = arguments.target.as_str();
     let text = text_file::read(path)?;
     let is_scenario = toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("load"));
     let (text, notes) = if is_scenario { of_scenario(&text, file)? } else { (text, Vec::new()) };
-    Ok(Target { problem: parse(&text, file, options)?, endpoint: HERE.to_owned(), notes })
+    let problem = parse(&text, file, options)?;
+    nodes_are_valid(&problem)?;
+    Ok(Target { problem, endpoint: HERE.to_owned(), notes })
+}
+
+/// Other programs refuse their whole configuration because of one NodeId that is wrong.
+fn nodes_are_valid(problem: &Problem) -> Result<(), Failure> {
+    for (at, node) in
+        problem.nodes.iter().enumerate().flat_map(|(at, all)| all.iter().map(move |one| (at, one)))
+    {
+        if let Err(error) = node.parse::<ExpandedNodeId>() {
+            let place = problem.place(&format!("signals.{at}.nodes"));
+            return Err(Failure::Usage(format!("{place}: {error}")));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn parse(text: &str, file: &str, options: &Options) -> Result<Problem, Failure> {
@@ -58,12 +79,15 @@ fn of_scenario(text: &str, file: &str) -> Result<(String, Vec<String>), Failure>
     let items = first.items.unwrap_or(clients).div_ceil(clients).max(1);
     let interval = first.publishing_ms.unwrap_or(1_000.0);
     let period = Some(first.server.update_ms).filter(|update| *update > 0.0).unwrap_or(interval);
-    let mut plant = String::new();
+    // The link is on the line that it has in the scenario, because errors name it.
+    let document = Document::parse(text, file, &[]).map_err(|error| Failure::Usage(error.to_string()))?;
+    let above = document.line("link").map_or(0, |line| line - 1);
+    let mut plant = "\n".repeat(above);
     // Writing to a `String` does not fail.
-    let _ = writeln!(plant, "name = {:?}", scenario.name);
     if let Some(link) = &first.link {
         let _ = writeln!(plant, "link = {link:?}");
     }
+    let _ = writeln!(plant, "name = {:?}", scenario.name);
     let _ = writeln!(plant, "[[signals]]\ncount = {items}\nperiod_ms = {period:?}");
     let _ = writeln!(plant, "[tune]\nclients = {clients}");
     // The scenario has been checked: its mode is None, Sign or SignAndEncrypt.
@@ -87,6 +111,14 @@ fn of_scenario(text: &str, file: &str) -> Result<(String, Vec<String>), Failure>
 mod tests {
     use super::*;
     use taktwerk_model::tune::Security;
+
+    #[test]
+    fn the_link_of_a_scenario_keeps_its_line() {
+        let text = "name = \"x\"\n# far away\nlink = \"ppp-2m\"\n[load]\nkind = \"subscribe\"\nitems = 3\n";
+        let (plant, _) = of_scenario(text, "x.toml").unwrap();
+        let problem = parse(&plant, "x.toml", &Options::default()).unwrap();
+        assert_eq!((problem.place_of_rate().as_str(), problem.name.as_str()), ("x.toml:3: link", "x"));
+    }
 
     #[test]
     fn the_security_of_a_scenario_is_that_of_the_plant() {

@@ -105,10 +105,35 @@ fn thresholds_that_no_figure_meets_are_refused_before_the_run() {
 #[test]
 fn clients_have_at_most_64_threads() {
     for count in ["0", "65", "1000000000"] {
-        let study = parse(PLANT, &[&format!("client.0.threads={count}")]).unwrap();
-        let failed = run(&study, &[1], 1).unwrap_err();
-        assert!(failed.to_string().contains("write 1 to 64"), "{failed}");
+        let said = refused(PLANT, &[&format!("client.0.threads={count}")]);
+        assert!(said.contains("write 1 to 64"), "{said}");
     }
+}
+
+/// Otherwise the link would be told for a mistake elsewhere.
+#[test]
+fn wrong_values_are_reported_before_a_link_without_capacity() {
+    let sets = ["link.0.rate=1kbit", "client.0.publishing_ms=0"];
+    assert_eq!(refused(PLANT, &sets), "--set client.0.publishing_ms=0: 0 ms: write more than 0");
+    assert!(refused(PLANT, &sets[..1]).starts_with("--set link.0.rate=1kbit: "));
+}
+
+/// Zero means that values do not change, or that there is no pause.
+#[test]
+fn times_below_a_nanosecond_do_not_become_zero() {
+    for set in ["server.0.signals.0.period_ms=1e-9", "time.warmup_s=1e-12", "client.0.sampling_ms=1e-7"] {
+        let said = refused(PLANT, &[set]);
+        assert!(said.starts_with(&format!("--set {set}: ")) && said.contains("nanosecond"), "{said}");
+    }
+}
+
+#[test]
+fn other_traffic_leaves_what_it_says() {
+    // 200 bit/s of 2 Mbit/s, which the load exceeds, and 0.02 bit/s.
+    let said = refused(PLANT, &["link.0.busy=99.99%"]);
+    assert!(said.contains("200 bit/s"), "{said}");
+    let said = refused(PLANT, &["link.0.busy=99.999999%"]);
+    assert_eq!(said, "--set link.0.busy=99.999999%: the link has no capacity left: check rate and busy");
 }
 
 /// The largest response is larger than usual: that is no broken promise.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The modules with models.
-const MODELS: [(&str, &str); 1] = [("taktwerk-server", "space::store::model")];
+const MODELS: [(&str, &str); 1] = [("taktwerk-slots", "store::model")];
 
 /// Runs all models.
 pub(crate) fn run(root: &Path) -> Result<(), Failure> {

@@ -11,12 +11,10 @@ use crate::history::{HistoryValue, NodeHistory, NodeKey, StoredEvent};
 use crate::node_ix::NodeIx;
 use crate::space::AddressSpace;
 use crate::space::history::{RecorderOrder, Registration};
-use crate::space::page::{PAGE_SLOTS, Page};
-use crate::space::slot::Snapshot;
-use crate::space::store::{SlotHandle, SlotStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use taktwerk_schema::ids::object_ids;
+use taktwerk_slots::{PAGE_SLOTS, Page, SlotHandle, SlotStore, Snapshot};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
 /// A value for the store.

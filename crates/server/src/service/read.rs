@@ -21,14 +21,13 @@ use crate::now::Now;
 use crate::space::NodeIx;
 use crate::space::attribute as attribute_of;
 use crate::space::nodes::{Nodes, ValueAt};
-use crate::space::slot::Snapshot;
-use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::work::unit;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_schema::ids::data_type_ids;
 use taktwerk_schema::{PermissionType, ReadResponse};
+use taktwerk_slots::{SlotHandle, Snapshot};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
     DataValue, Decode, DecodeError, DecodeLimits, Decoder, NodeIdRef, NumericRange, StatusCode,

@@ -1,6 +1,6 @@
 //! Encoding values directly from their slots.
 
-use crate::space::slot::{Scalar, Snapshot, inline_len};
+use taktwerk_slots::{Scalar, Snapshot, inline_len};
 use taktwerk_types::variant::data_value;
 use taktwerk_types::{DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant};
 
@@ -136,8 +136,8 @@ pub(crate) fn select(mut value: DataValue, range: &NumericRange) -> DataValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::store::SlotStore;
     use std::sync::Arc;
+    use taktwerk_slots::SlotStore;
     use taktwerk_types::{Decode, DecodeLimits};
 
     #[test]

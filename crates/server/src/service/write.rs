@@ -25,14 +25,13 @@ use crate::space::attribute as attribute_of;
 use crate::space::data_type::{Expected, Fit};
 use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::semantics::SemanticChanges;
-use crate::space::slot::Snapshot;
-use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::work::unit;
 use note::Note;
 use std::sync::Arc;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{AccessLevelType, PermissionType, WriteResponse};
+use taktwerk_slots::{SlotHandle, Snapshot};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
     DataValue, Decode, Encode, NodeId, NodeIdRef, NumericRange, StatusCode, UtcTime, Variant,

@@ -11,8 +11,6 @@ use super::AddressSpace;
 use super::error::NodeError;
 use super::node::NodeKind;
 use super::nodes::{Nodes, ValueAt};
-use super::slot::Snapshot;
-use super::store::SlotHandle;
 use crate::history::{HistoryStore, NodeHistory, NodeKey, Rule};
 use crate::node_ix::NodeIx;
 use crate::source::Sampled;
@@ -20,6 +18,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use taktwerk_schema::ids::object_ids;
 use taktwerk_schema::{AccessLevelType, PermissionType};
+use taktwerk_slots::{SlotHandle, Snapshot};
 use taktwerk_types::{BuiltInType, NodeId, StatusCode, UtcTime, Variant};
 
 /// The history store, and what the recorder must still be told.

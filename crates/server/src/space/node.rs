@@ -4,13 +4,13 @@
 //! are packed into words.
 
 use super::NodeIx;
-use super::store::SlotShare;
 use crate::callback::{DeleteHandler, MethodHandler, ValueSource, WriteHandler};
 use crate::history::NodeHistory;
 use compact_str::CompactString;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taktwerk_schema::{AccessLevelType, NodeClass};
+use taktwerk_slots::SlotShare;
 use taktwerk_types::{Encode, ExtensionObject, Identifier, LocalizedText, NodeId, NodeIdRef, Variant};
 
 /// One end of a reference in eight bytes: the type, the direction and the other node with its generation. The other end

@@ -9,10 +9,8 @@ pub(crate) use values::ValueAt;
 
 use super::error::NodeError;
 use super::node::{INDEX_MAX, Node, NodeKind, PackedReference, VariableExtra, VariableNode};
-use super::page::Page;
 use super::segmented::SegmentedList;
 use super::spread::Spread;
-use super::store::SlotStore;
 use super::view::{NodeView, is_builtin_method};
 use super::{NodeIx, Reference};
 use crate::authorization::{Access, AccessTable};
@@ -26,6 +24,7 @@ use std::sync::Arc;
 use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::{data_type_ids, method_ids, object_ids, reference_type_ids, variable_ids};
 use taktwerk_schema::ns0::Ns0;
+use taktwerk_slots::{Page, SlotStore};
 use taktwerk_types::{IdentifierRef, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString, UtcTime};
 
 /// Maximum number of nodes besides the static ones.

@@ -4,8 +4,7 @@ use super::Engine;
 use super::groups::{Group, Groups};
 use super::item::{AT_PUBLISH, EVERY_WRITE, Item, flag};
 use super::subscription::Subscription;
-use crate::space::page::PAGE_SLOTS;
-use crate::space::slot::Snapshot;
+use taktwerk_slots::{PAGE_SLOTS, Snapshot};
 use taktwerk_types::Instant;
 
 /// Maximum number of items visited with queued values per turn, about 0.1 µs each.

@@ -11,10 +11,8 @@ use crate::account::{Account, Category, Charge, Exhausted, HeapSize, allocation}
 use crate::authorization::Denial;
 use crate::limits::cost;
 use crate::space::NodeIx;
-use crate::space::page::Page;
-use crate::space::slot::Snapshot;
-use crate::space::store::SlotShare;
 use std::sync::Arc;
+use taktwerk_slots::{Page, SlotShare, Snapshot};
 use taktwerk_types::{DataValue, NumericRange, StatusCode, TimestampsToReturn, UtcTime};
 
 /// "No index" for the next item in a list, or for a position.
@@ -574,6 +572,7 @@ pub(crate) fn moved(old: f64, new: f64, deadband: f64) -> bool {
 mod tests {
     use super::*;
     use crate::subscription::sample::encode_snapshot;
+    use taktwerk_slots::SlotStore;
     use taktwerk_types::{Decode, DecodeLimits, Decoder, Variant};
 
     fn snapshot(value: f64, change: u32) -> Snapshot {
@@ -590,7 +589,7 @@ mod tests {
     }
 
     fn item() -> Item {
-        let mut item = Item::new(0, 7, Some(SlotShare::forged(0)), NodeIx::ns0(1));
+        let mut item = Item::new(0, 7, Some(SlotStore::new(1, 1).allocate()), NodeIx::ns0(1));
         item.remember(&snapshot(1.0, 1));
         item
     }
@@ -681,7 +680,10 @@ mod tests {
                 assert_eq!(value.source_timestamp.is_some(), timestamps.source());
                 assert_eq!(value.server_timestamp.is_some(), timestamps.server());
                 let mut general = Vec::new();
-                let item = Item { timestamps, ..Item::new(0, 7, Some(SlotShare::forged(0)), NodeIx::ns0(1)) };
+                let item = Item {
+                    timestamps,
+                    ..Item::new(0, 7, Some(SlotStore::new(1, 1).allocate()), NodeIx::ns0(1))
+                };
                 let sample = Sample::Value(Box::new(snapshot.to_data_value()));
                 item.encode_sample(&mut general, &sample, 0);
                 assert_eq!(general, fast);

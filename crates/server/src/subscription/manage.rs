@@ -16,11 +16,11 @@ use crate::account::{Account, Exhausted};
 use crate::authorization::{Decisions, Denial};
 use crate::headroom::Share;
 use crate::now::Now;
-use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
 use std::sync::Arc;
 use taktwerk_schema::MonitoringMode;
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::time::nanos_from_millis;
 use taktwerk_types::{NumericRange, StatusCode, TimestampsToReturn};
 

@@ -9,10 +9,10 @@ use super::sample::{SEMANTICS_BITS, encode_snapshot};
 use super::subscription::Subscription;
 use super::triggering::{Following, fire_links};
 use crate::now::Now;
-use crate::space::page::Page;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taktwerk_schema::ids::encoding_ids;
+use taktwerk_slots::Page;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{StatusCode, UtcTime};
 

@@ -2,7 +2,7 @@
 
 use crate::history::HistoryValue;
 use crate::limits::cost;
-use crate::space::slot::{Snapshot, inline_len};
+use taktwerk_slots::{Snapshot, inline_len};
 use taktwerk_types::{DataValue, Encode, StatusCode, TimestampsToReturn, UtcTime, variant::data_value};
 
 /// The SemanticsChanged bit, with the info type that makes it valid.

@@ -12,10 +12,10 @@ use crate::callback::SourceRead;
 use crate::now::Now;
 use crate::space::attribute as attribute_of;
 use crate::space::nodes::ValueAt;
-use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
 use std::sync::Arc;
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::{DataValue, Decode, DecodeLimits, Instant, StatusCode, UtcTime, Variant};
 
 /// A sample whose source answers later.

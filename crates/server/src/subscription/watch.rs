@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::item::{NONE, flag};
-use crate::space::page::PAGE_SLOTS;
+use taktwerk_slots::PAGE_SLOTS;
 
 /// The first item on each slot, in pages like the slots: growing copies nothing and fragments no memory, and pages
 /// without items are not allocated.

@@ -4,7 +4,7 @@ use crate::audit::record::cut;
 use crate::audit::{AuditAction, AuditValue};
 use crate::service::audit::known_id;
 use crate::space::nodes::Nodes;
-use crate::space::store::SlotHandle;
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::{DataValue, NodeIdRef, Variant};
 
 /// The audit data of a write.

@@ -9,10 +9,10 @@ use crate::alarm::{ConditionSpec, OwnFields, State};
 use crate::event::FieldName;
 use crate::event::filter::Types;
 use crate::space::data_type::{Expected, Fit};
-use crate::space::store::SlotHandle;
 use crate::space::{AddressSpace, NodeError, NodeIx};
 use std::sync::Arc;
 use taktwerk_schema::ids::{object_type_ids, variable_ids};
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::{NodeId, UtcTime};
 
 /// Longest sound of an alarm, in bytes.

@@ -4,8 +4,8 @@ use super::nodes::ConditionNodes;
 use crate::alarm::detector::Detector;
 use crate::alarm::machine::Machine;
 use crate::alarm::{ConditionSpec, ConditionView, OwnFields, State};
-use crate::space::store::SlotHandle;
 use std::sync::Arc;
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::{ByteString, UtcTime, Variant};
 
 /// The BrowseName of the flag, in namespace 0 (Part 9 §5.8.2).

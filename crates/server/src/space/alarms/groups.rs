@@ -7,10 +7,10 @@ use super::watchers::{Grouped, Ties};
 use crate::alarm::group::{Group, GroupKind, GroupSpec, Member};
 use crate::space::build::Under;
 use crate::space::instance::child_id;
-use crate::space::store::SlotHandle;
 use crate::space::{AddressSpace, NodeError, NodeIx, NodeSpec, VariableHandle};
 use std::sync::Arc;
 use taktwerk_schema::ids::{data_type_ids, object_type_ids, reference_type_ids, variable_type_ids};
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::{BuiltInType, LocalizedText, NodeId, QualifiedName, UtcTime, Variant};
 
 fn ns0(id: u32) -> NodeId {

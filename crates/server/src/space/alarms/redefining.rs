@@ -6,9 +6,9 @@ use super::registry::Inner;
 use super::saved::Saved;
 use crate::alarm::ConditionSpec;
 use crate::alarm::machine::{Change, Note, Notes};
-use crate::space::store::SlotHandle;
 use crate::space::{AddressSpace, NodeError};
 use std::sync::Arc;
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::{NodeId, UtcTime};
 
 impl AddressSpace {

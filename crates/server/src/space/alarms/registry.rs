@@ -16,12 +16,12 @@ use crate::alarm::message::message;
 use crate::alarm::shelving::later;
 use crate::alarm::{ConditionView, Operation, State};
 use crate::event::{Event, NewEvent};
-use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::{AddressSpace, Wake};
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use taktwerk_slots::{PAGE_SLOTS, Page};
 use taktwerk_types::{ByteString, NodeId, StatusCode, UtcTime, Variant};
 
 /// Conditions evaluated per lock, because a shard may be waiting for it.

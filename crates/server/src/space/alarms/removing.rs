@@ -6,7 +6,7 @@ use super::registry::Inner;
 use crate::alarm::GroupKind;
 use crate::alarm::group::Member;
 use crate::space::AddressSpace;
-use crate::space::store::SlotHandle;
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::{NodeId, QualifiedName, UtcTime};
 
 impl AddressSpace {

@@ -8,9 +8,9 @@ use super::condition::Condition;
 use super::registry::{Alarms, Inner};
 use crate::alarm::ConditionSpec;
 use crate::alarm::shelving::later;
-use crate::space::store::SlotHandle;
 use crate::space::{AddressSpace, NodeIx};
 use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::{NodeId, UtcTime};
 
 /// How long a Variable can be missing until its conditions report it, in milliseconds. Replacing a large NodeSet takes

@@ -9,8 +9,8 @@ use super::registry::Inner;
 use crate::alarm::group::{Group, GroupChange, GroupKind, Member};
 use crate::alarm::machine::Notes;
 use crate::space::AddressSpace;
-use crate::space::store::SlotHandle;
 use std::collections::{BTreeMap, BTreeSet};
+use taktwerk_slots::SlotHandle;
 use taktwerk_types::{NodeId, UtcTime, Variant};
 
 /// A registered group.

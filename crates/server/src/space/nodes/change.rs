@@ -5,11 +5,11 @@ use crate::authorization::Access;
 use crate::space::error::NodeError;
 use crate::space::events::SUBSCRIBE_TO_EVENTS;
 use crate::space::node::{GENERATION_MAX, Node, NodeKind, PackedReference, VariableNode};
-use crate::space::page::PAGE_SLOTS;
 use crate::space::spec::NodeSpec;
 use crate::space::{NodeIx, Reference};
 use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_slots::PAGE_SLOTS;
 use taktwerk_types::{BuiltInType, NodeId, UtcTime, Variant};
 
 /// The additional capacity of a list after it was searched, so that it is searched again only after it has grown.

@@ -9,13 +9,11 @@ use crate::history::NodeHistory;
 use crate::space::NodeIx;
 use crate::space::data_type::built_in;
 use crate::space::node::{NodeKind, VariableNode};
-use crate::space::page::PAGE_SLOTS;
-use crate::space::slot::{Scalar, Snapshot};
-use crate::space::store::{SlotHandle, SlotShare};
 use std::sync::Arc;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_schema::{NodeClass, PermissionType};
+use taktwerk_slots::{PAGE_SLOTS, Scalar, SlotHandle, SlotShare, Snapshot};
 use taktwerk_types::{Array, ArrayValues, Identifier, StatusCode, UtcTime, Variant};
 
 /// The source of a Variable's value.

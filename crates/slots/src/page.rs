@@ -9,16 +9,16 @@
 //! only a value that it overwrites before it was copied. So a writer that is slower than the recorder pays only for a
 //! dirty bit.
 
-use super::dirty::SlotBits;
-use super::slot::{Incoming, Inside, Scalar, Slot, Snapshot};
-use super::store::{Hub, QueuedValue};
-use super::sync::{AtomicU32, AtomicU64};
+use crate::dirty::SlotBits;
+use crate::hub::{Hub, QueuedValue};
+use crate::slot::{Incoming, Inside, Scalar, Slot, Snapshot};
+use crate::sync::{AtomicU32, AtomicU64};
 use core::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
 /// Slots per page. Pages never move, so handles can point into them from any thread.
-pub(crate) const PAGE_SLOTS: usize = if cfg!(loom) { 2 } else { 1024 };
+pub const PAGE_SLOTS: usize = if cfg!(loom) { 2 } else { 1024 };
 
 /// How often a change of a part of a value is retried because of another write.
 const UPDATE_ATTEMPTS_MAX: usize = 64;
@@ -27,7 +27,7 @@ const COMPARE_ATTEMPTS_MAX: usize = 4;
 
 /// A block of slots with the dirty bits of every shard.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub struct Page {
     slots: Box<[Slot]>,
     dirty: SlotBits,
     /// Slots with semantic changes that the shard has not seen yet.
@@ -38,11 +38,11 @@ pub(crate) struct Page {
     taken: OnceLock<Box<[AtomicU32]>>,
     number: usize,
     /// The part of the store that the slots' handles need, kept here once so that handles are small.
-    pub(super) hub: Arc<Hub>,
+    pub(crate) hub: Arc<Hub>,
 }
 
 impl Page {
-    pub(super) fn new(number: usize, hub: Arc<Hub>) -> Self {
+    pub(crate) fn new(number: usize, hub: Arc<Hub>) -> Self {
         let shards = hub.shards();
         Self {
             slots: (0..PAGE_SLOTS).map(|_| Slot::new()).collect(),
@@ -57,7 +57,7 @@ impl Page {
 
     /// The slot with an index on this page.
     #[inline]
-    pub(super) fn slot(&self, index: u32) -> &Slot {
+    pub(crate) fn slot(&self, index: u32) -> &Slot {
         &self.slots[index as usize % PAGE_SLOTS]
     }
 
@@ -90,7 +90,7 @@ impl Page {
 
     /// A consistent copy of a slot.
     #[inline]
-    pub(crate) fn read(&self, index: u32) -> Snapshot {
+    pub fn read(&self, index: u32) -> Snapshot {
         self.read_with_seq(self.slot(index)).0
     }
 
@@ -101,21 +101,14 @@ impl Page {
 
     /// A consistent copy of a slot if its value is inline.
     #[inline]
-    pub(crate) fn read_scalar(&self, index: u32) -> Option<Scalar> {
+    pub fn read_scalar(&self, index: u32) -> Option<Scalar> {
         let slot = self.slot(index);
         self.patiently(|| slot.try_read_scalar())
     }
 
     /// Stores a value in a slot and notifies the watching shards. The slot of a deleted node accepts no value.
     #[inline]
-    pub(crate) fn set(
-        &self,
-        index: u32,
-        value: Variant,
-        status: StatusCode,
-        source: UtcTime,
-        server: UtcTime,
-    ) {
+    pub fn set(&self, index: u32, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
         let slot = self.slot(index);
         let value = Incoming::of(value);
         let (inside, same) = match &value {
@@ -126,7 +119,7 @@ impl Page {
     }
 
     /// Stores a value like [`Self::set`], unless the slot was written since the given write number.
-    pub(crate) fn set_since(
+    pub fn set_since(
         &self,
         index: u32,
         write: u32,
@@ -219,7 +212,7 @@ impl Page {
 
     /// The recorder has copied the write with this number.
     #[inline]
-    pub(crate) fn note_taken(&self, index: u32, number: u32) {
+    pub fn note_taken(&self, index: u32, number: u32) {
         if let Some(taken) = self.taken_of(index) {
             taken.store(number, Ordering::Release);
         }
@@ -227,7 +220,7 @@ impl Page {
 
     /// Starts or stops recording a slot. Every later write is in the returned copy, found in the slot, or handed over
     /// when it is overwritten, as long as the queue is not full.
-    pub(crate) fn set_recorded(&self, index: u32, recorder: usize, is_recorded: bool) -> Snapshot {
+    pub fn set_recorded(&self, index: u32, recorder: usize, is_recorded: bool) -> Snapshot {
         self.taken.get_or_init(|| (0..PAGE_SLOTS).map(|_| AtomicU32::new(0)).collect());
         let slot = self.slot(index);
         let inside = self.enter(slot);
@@ -270,19 +263,19 @@ impl Page {
 
     /// Takes the dirty bits of a shard.
     #[inline]
-    pub(crate) fn take_dirty(&self, shard: usize, each: impl FnMut(usize)) {
+    pub fn take_dirty(&self, shard: usize, each: impl FnMut(usize)) {
         self.dirty.take(shard, each);
     }
 
     /// Takes the slots with semantic changes.
     #[inline]
-    pub(crate) fn take_meanings(&self, shard: usize, each: impl FnMut(usize)) {
+    pub fn take_meanings(&self, shard: usize, each: impl FnMut(usize)) {
         self.meanings.take(shard, each);
     }
 
     /// Replaces the value atomically by the result of `change`, which is retried after an interfering write. The error
     /// is the first one of `change`, or Bad_ResourceUnavailable if other writes always interfere.
-    pub(super) fn update(
+    pub(crate) fn update(
         &self,
         index: u32,
         status: StatusCode,
@@ -308,7 +301,7 @@ impl Page {
     }
 
     /// Notifies the watching shards of a semantic change of the variable.
-    pub(super) fn semantics_changed(&self, index: u32) {
+    pub(crate) fn semantics_changed(&self, index: u32) {
         each_shard(self.slot(index).watching(), |shard| {
             self.meanings.mark(index as usize % PAGE_SLOTS, shard);
             self.mark(index, shard);
@@ -316,7 +309,7 @@ impl Page {
     }
 
     /// Starts or stops notifying a shard of writes. Every write is either in the returned copy or marks the slot dirty.
-    pub(crate) fn set_watched(&self, index: u32, shard: usize, watched: bool) -> Snapshot {
+    pub fn set_watched(&self, index: u32, shard: usize, watched: bool) -> Snapshot {
         let slot = self.slot(index);
         let inside = self.enter(slot);
         slot.set_watched(&inside, shard, watched);
@@ -327,7 +320,7 @@ impl Page {
 
     /// Starts or stops handing every write over to a shard. Every write is either in the returned copy or handed over,
     /// as long as the queue is not full.
-    pub(crate) fn set_queued(&self, index: u32, shard: usize, queued: bool) -> Snapshot {
+    pub fn set_queued(&self, index: u32, shard: usize, queued: bool) -> Snapshot {
         let slot = self.slot(index);
         let inside = self.enter(slot);
         if let (Some(word), bit) = self.queued_bit(index, shard) {
@@ -346,24 +339,24 @@ impl Page {
     }
 
     /// Marks the slot dirty for one shard, as if it had been written.
-    pub(crate) fn touch(&self, index: u32, shard: usize) {
+    pub fn touch(&self, index: u32, shard: usize) {
         self.mark(index, shard);
     }
 
     /// The node was deleted: this is the slot's last value for those who still hold it.
-    pub(super) fn close(&self, index: u32) {
+    pub(crate) fn close(&self, index: u32) {
         let (status, times) = (StatusCode::BAD_NODE_ID_UNKNOWN, (UtcTime::NULL, UtcTime::NULL));
         let inside = self.enter(self.slot(index));
         self.write(index, inside, Incoming::of(Variant::Empty), None, status, times, true);
     }
 
     /// Whether the slot's node was deleted. A shard that takes the dirty bit of the last value sees this.
-    pub(crate) fn is_gone(&self, index: u32) -> bool {
+    pub fn is_gone(&self, index: u32) -> bool {
         self.slot(index).is_gone()
     }
 
     /// The slot now belongs to a node that has no value yet.
-    pub(super) fn open(&self, index: u32) {
+    pub(crate) fn open(&self, index: u32) {
         let slot = self.slot(index);
         let inside = self.enter(slot);
         slot.set_gone(&inside, false);

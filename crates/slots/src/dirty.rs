@@ -3,7 +3,7 @@
 //! Bits are set bottom-up: setting the first bit of a word also marks the level above. They are taken top-down. So a
 //! shard that takes bits either sees a new one or finds a new mark later.
 
-use super::sync::AtomicU64;
+use crate::sync::AtomicU64;
 use core::sync::atomic::Ordering;
 
 /// Words of the top level. Page numbers beyond `64 * WORDS` share bits, which costs extra checks but loses nothing.

@@ -1,38 +1,21 @@
 //! All slots of a server: allocation, ownership, and notification of shards.
 
-use super::dirty::DirtyTop;
-use super::page::{PAGE_SLOTS, Page};
-use super::slot::{SHARDS_MAX, Snapshot};
-use super::sync::{AtomicBool, Ring};
+use crate::dirty::DirtyTop;
+use crate::hub::{Hub, QueuedValue, SPINS, ShardChanges, Wake};
+use crate::page::{PAGE_SLOTS, Page};
+use crate::slot::{SHARDS_MAX, Snapshot};
+use crate::sync::{AtomicBool, Ring};
 use arc_swap::ArcSwapOption;
 use core::fmt;
 use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
-
-/// How often a waiting thread retries before it yields.
-const SPINS: u32 = 64;
-
-/// A write for items with a queue; later writes must not overtake it.
-#[derive(Debug, Clone)]
-pub(crate) struct QueuedValue {
-    /// The slot that was written. It may have belonged to another node then; the write number tells.
-    pub(crate) slot: u32,
-    /// The written value.
-    pub(crate) value: Snapshot,
-}
-
-/// Wakes a sleeping shard; the driver provides it.
-pub trait Wake: Send + Sync {
-    /// Makes the shard's driver take a turn soon. Cheap and callable from any thread.
-    fn wake(&self);
-}
 
 /// A share of a slot. While one exists, the slot is not reused. It is as small as an index, so it must be returned
 /// explicitly with [`SlotStore::release`]. A [`SlotHandle`] does that when it is dropped.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct SlotShare(NonZeroU32);
+pub struct SlotShare(NonZeroU32);
 
 impl SlotShare {
     /// Indexes start at zero, shares at one.
@@ -42,57 +25,18 @@ impl SlotShare {
 
     /// The slot's index, valid while the share is held.
     #[inline]
-    pub(crate) fn index(&self) -> u32 {
+    pub fn index(&self) -> u32 {
         self.0.get() - 1
-    }
-
-    /// A share without a store, for tests.
-    #[cfg(test)]
-    pub(crate) fn forged(index: u32) -> Self {
-        Self::new(index)
     }
 }
 
 /// All slots of a server and the change sets of its shards.
-pub(crate) struct SlotStore {
+pub struct SlotStore {
     pages: RwLock<Vec<Arc<Page>>>,
     page_count: AtomicUsize,
     hub: Arc<Hub>,
     /// Number of shards. After them come the recorder, if there is one, and the alarms.
     shards: usize,
-}
-
-/// The change sets of all shards, and the free slots.
-pub(super) struct Hub {
-    shards: Box<[ShardChanges]>,
-    /// The number of the history recorder among the shards.
-    recorder: Option<usize>,
-    free: Mutex<Allocator>,
-    /// Yields to other threads; the number increases with the waiting time.
-    pause: OnceLock<fn(u32)>,
-}
-
-#[derive(Default)]
-struct Allocator {
-    next: u32,
-    free: Vec<u32>,
-}
-
-/// Notifications from writers to one shard.
-struct ShardChanges {
-    top: DirtyTop,
-    /// Values for items with a queue. When it is full, the newest are dropped: their items miss a write number, or find
-    /// their slot dirty with another value in it.
-    queued: Ring<QueuedValue>,
-    /// The queue is half full, and the shard was woken.
-    pressed: AtomicBool,
-    waker: ArcSwapOption<Box<dyn Wake>>,
-}
-
-impl fmt::Debug for Hub {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("shards", &self.shards.len()).finish_non_exhaustive()
-    }
 }
 
 impl fmt::Debug for SlotStore {
@@ -102,13 +46,15 @@ impl fmt::Debug for SlotStore {
 }
 
 impl SlotStore {
-    pub(crate) fn new(shards: usize, queue_len: usize) -> Self {
+    /// Without slots, for this number of shards. Each keeps up to `queue_len` writes for items that want every value.
+    #[must_use]
+    pub fn new(shards: usize, queue_len: usize) -> Self {
         Self::with_recorder(shards, queue_len, None)
     }
 
     /// The same with a history recorder that has its own queue length. The last number always belongs to the alarms,
     /// which have no queue.
-    pub(crate) fn with_recorder(shards: usize, queue_len: usize, recorder: Option<usize>) -> Self {
+    pub fn with_recorder(shards: usize, queue_len: usize, recorder: Option<usize>) -> Self {
         let shards = shards.clamp(1, SHARDS_MAX - 1 - usize::from(recorder.is_some()));
         let rings = (0..shards).map(|_| Ring::new(queue_len.max(1)));
         // The recorder's queue must cover the latency of a disk.
@@ -125,41 +71,42 @@ impl SlotStore {
     }
 
     /// The number of the history recorder among the shards.
-    pub(crate) fn recorder(&self) -> Option<usize> {
+    pub fn recorder(&self) -> Option<usize> {
         self.hub.recorder
     }
 
     /// The number of the alarms among the shards.
-    pub(crate) fn alarms(&self) -> usize {
+    pub fn alarms(&self) -> usize {
         self.hub.shards.len() - 1
     }
 
-    pub(crate) fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
+    /// Sets what wakes a shard.
+    pub fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
         if let Some(changes) = self.hub.shards.get(shard) {
             changes.waker.store(Some(Arc::new(waker)));
         }
     }
 
     /// Sets how a thread yields. Only the first call counts.
-    pub(crate) fn set_pause(&self, pause: fn(u32)) {
+    pub fn set_pause(&self, pause: fn(u32)) {
         // A second server on the same address space runs on the same operating system.
         let _ = self.hub.pause.set(pause);
     }
 
     /// Makes a shard's driver take a turn soon.
-    pub(crate) fn wake(&self, shard: usize) {
+    pub fn wake(&self, shard: usize) {
         self.hub.wake(shard);
     }
 
     /// Yields to other threads; the number increases with the waiting time.
-    pub(crate) fn pause(&self, count: u32) {
+    pub fn pause(&self, count: u32) {
         self.hub.pause(SPINS.saturating_add(count));
     }
 
     /// A new slot with null and Bad_WaitingForInitialData. Returns the share of its node.
-    pub(crate) fn allocate(&self) -> SlotShare {
+    pub fn allocate(&self) -> SlotShare {
         let index = {
-            let mut allocator = lock(&self.hub.free);
+            let mut allocator = self.hub.free();
             allocator.free.pop().unwrap_or_else(|| {
                 let index = allocator.next;
                 allocator.next += 1;
@@ -192,122 +139,74 @@ impl SlotStore {
     }
 
     /// Returns a share. After the last one the slot can be reused.
-    pub(crate) fn release(&self, share: SlotShare) {
+    pub fn release(&self, share: SlotShare) {
         self.page_of(share.index()).release(share);
     }
 
     /// A handle to a slot, with its own share.
-    pub(crate) fn handle(&self, share: &SlotShare) -> SlotHandle {
+    pub fn handle(&self, share: &SlotShare) -> SlotHandle {
         SlotHandle::new(self.page_of(share.index()), share.index())
     }
 
     /// Number of pages, usually without waiting for a lock.
-    pub(crate) fn page_count(&self) -> usize {
+    pub fn page_count(&self) -> usize {
         self.page_count.load(Ordering::Acquire)
     }
 
     /// The pages from `from` on, for a shard's own list.
-    pub(crate) fn pages_from(&self, from: usize) -> Vec<Arc<Page>> {
+    pub fn pages_from(&self, from: usize) -> Vec<Arc<Page>> {
         let pages = self.pages.read().unwrap_or_else(PoisonError::into_inner);
         pages.get(from..).unwrap_or_default().to_vec()
     }
 
     /// Number of shards, without the recorder and the alarms.
-    pub(crate) fn shards(&self) -> usize {
+    pub fn shards(&self) -> usize {
         self.shards
     }
 
     /// The numbers of the pages that have dirty slots for a shard.
-    pub(crate) fn take_dirty_pages(&self, shard: usize, page_count: usize, each: impl FnMut(usize)) {
+    pub fn take_dirty_pages(&self, shard: usize, page_count: usize, each: impl FnMut(usize)) {
         if let Some(changes) = self.hub.shards.get(shard) {
             changes.top.take(page_count, each);
         }
     }
 
     /// The next value for items with a queue.
-    pub(crate) fn pop_queued(&self, shard: usize) -> Option<QueuedValue> {
+    pub fn pop_queued(&self, shard: usize) -> Option<QueuedValue> {
         self.hub.shards.get(shard)?.queued.pop()
     }
 
     /// Number of values that wait for items with a queue.
-    pub(crate) fn queued_len(&self, shard: usize) -> usize {
+    pub fn queued_len(&self, shard: usize) -> usize {
         self.hub.shards.get(shard).map_or(0, |changes| changes.queued.len())
     }
 
     /// Whether the queue became half full since the last call.
     #[inline]
-    pub(crate) fn take_pressed(&self, shard: usize) -> bool {
+    pub fn take_pressed(&self, shard: usize) -> bool {
         self.hub.shards.get(shard).is_some_and(|changes| {
             changes.pressed.load(Ordering::Relaxed) && changes.pressed.swap(false, Ordering::AcqRel)
         })
     }
 
     /// Number of free slots.
-    #[cfg(test)]
-    pub(crate) fn free_slots(&self) -> usize {
-        lock(&self.hub.free).free.len()
+    #[must_use]
+    pub fn free_slots(&self) -> usize {
+        self.hub.free().free.len()
     }
-}
-
-impl Hub {
-    pub(super) fn shards(&self) -> usize {
-        self.shards.len()
-    }
-
-    #[inline]
-    pub(super) fn recorder(&self) -> Option<usize> {
-        self.recorder
-    }
-
-    /// Called at each retry by a thread that waits for a writer.
-    pub(super) fn pause(&self, count: u32) {
-        #[cfg(loom)]
-        loom::thread::yield_now();
-        match self.pause.get() {
-            Some(pause) if count >= SPINS => pause(count - SPINS),
-            _ => core::hint::spin_loop(),
-        }
-    }
-
-    #[inline]
-    pub(super) fn mark(&self, shard: usize, page: usize) {
-        if let Some(changes) = self.shards.get(shard) {
-            changes.top.mark(page);
-        }
-    }
-
-    /// Hands a value over to a shard unless its queue is full. Returns whether the shard must be woken.
-    pub(super) fn push(&self, shard: usize, value: QueuedValue) -> bool {
-        let Some(changes) = self.shards.get(shard) else { return false };
-        let full = changes.queued.push(value).is_err();
-        (full || changes.queued.len() * 2 >= changes.queued.capacity())
-            && !changes.pressed.swap(true, Ordering::AcqRel)
-    }
-
-    pub(super) fn wake(&self, shard: usize) {
-        if let Some(changes) = self.shards.get(shard)
-            && let Some(waker) = &*changes.waker.load()
-        {
-            waker.wake();
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Page {
     fn release(&self, share: SlotShare) {
         if self.slot(share.index()).owners.fetch_sub(1, Ordering::AcqRel) == 1 {
-            lock(&self.hub.free).free.push(share.index());
+            self.hub.free().free.push(share.index());
         }
     }
 }
 
 /// A handle for reading and writing one slot from any thread. It holds a share of the slot.
 #[derive(Debug)]
-pub(crate) struct SlotHandle {
+pub struct SlotHandle {
     page: Arc<Page>,
     index: u32,
 }
@@ -331,40 +230,39 @@ impl SlotHandle {
         Self { page, index }
     }
 
-    pub(crate) fn index(&self) -> u32 {
+    /// The index of the slot.
+    #[inline]
+    #[must_use]
+    pub fn index(&self) -> u32 {
         self.index
     }
 
     /// A further share of the slot.
-    pub(crate) fn share(&self) -> SlotShare {
+    pub fn share(&self) -> SlotShare {
         self.page.slot(self.index).owners.fetch_add(1, Ordering::Relaxed);
         SlotShare::new(self.index)
     }
 
+    /// The value, whole and with its times.
     #[inline]
-    pub(crate) fn read(&self) -> Snapshot {
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
         self.page.read(self.index)
     }
 
     /// Stores a value and notifies the watching shards.
     #[inline]
-    pub(crate) fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
+    pub fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
         self.page.set(self.index, value, status, source, server);
     }
 
     /// As [`Page::set_since`].
-    pub(crate) fn set_since(
-        &self,
-        write: u32,
-        value: Variant,
-        status: StatusCode,
-        times: (UtcTime, UtcTime),
-    ) {
+    pub fn set_since(&self, write: u32, value: Variant, status: StatusCode, times: (UtcTime, UtcTime)) {
         self.page.set_since(self.index, write, value, status, times);
     }
 
     /// As [`Page::update`].
-    pub(crate) fn update(
+    pub fn update(
         &self,
         status: StatusCode,
         source: UtcTime,
@@ -375,27 +273,27 @@ impl SlotHandle {
     }
 
     /// Notifies the watching shards of a semantic change of the variable.
-    pub(crate) fn semantics_changed(&self) {
+    pub fn semantics_changed(&self) {
         self.page.semantics_changed(self.index);
     }
 
     /// Whether the node was deleted.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.page.is_gone(self.index)
     }
 
     /// The node was deleted: closes the slot for writes.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.page.close(self.index);
     }
 
     /// Whether the node was deleted.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.page.is_gone(self.index)
     }
 
     /// Starts or stops notifying a shard of writes.
-    pub(crate) fn set_watched(&self, shard: usize, watched: bool) -> Snapshot {
+    pub fn set_watched(&self, shard: usize, watched: bool) -> Snapshot {
         self.page.set_watched(self.index, shard, watched)
     }
 
@@ -406,7 +304,7 @@ impl SlotHandle {
     }
 
     /// Starts or stops recording every write.
-    pub(crate) fn set_recorded(&self, recorder: usize, is_recorded: bool) -> Snapshot {
+    pub fn set_recorded(&self, recorder: usize, is_recorded: bool) -> Snapshot {
         self.page.set_recorded(self.index, recorder, is_recorded)
     }
 }

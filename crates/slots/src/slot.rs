@@ -1,12 +1,12 @@
 //! Value slots: storage for the values of Variables (design §4).
 //!
 //! A slot is one cache line. Its sequence number serializes writers; readers never lock. Both retry a bounded number of
-//! times before they yield ([`super::page`]), so that a preempted writer can finish.
+//! times before they yield ([`crate::page`]), so that a preempted writer can finish.
 //!
 //! All other data for writers (watching shards, shards that want every write, whether the node was deleted) is also
 //! changed only from inside the slot. So a shard that starts watching has either seen a write or is notified of it.
 
-use super::sync::{AtomicI64, AtomicU32, AtomicU64, PayloadCell, fence};
+use crate::sync::{AtomicI64, AtomicU32, AtomicU64, PayloadCell, fence};
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
@@ -35,32 +35,36 @@ pub(crate) struct Slot {
     /// One bit per watching shard, and [`GONE`].
     watchers: AtomicU64,
     /// Number of shares. Without shares the slot can be reused for another node.
-    pub(super) owners: AtomicU32,
+    pub(crate) owners: AtomicU32,
     /// Number of shards that want every write.
     queued_by: AtomicU32,
 }
 
 /// A consistent copy of a slot, used for encoding notifications. Scalars need no heap.
 #[derive(Debug, Clone)]
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     /// Built-in type number, 0 for null, [`KIND_PAYLOAD`] for a value in `payload`.
-    pub(crate) kind: u8,
+    pub kind: u8,
     /// The inline scalar's bits.
-    pub(crate) bits: u64,
-    pub(crate) payload: Option<Arc<Variant>>,
-    pub(crate) status: StatusCode,
-    pub(crate) source: UtcTime,
-    pub(crate) server: UtcTime,
+    pub bits: u64,
+    /// A value that is not inline.
+    pub payload: Option<Arc<Variant>>,
+    /// StatusCode of the value.
+    pub status: StatusCode,
+    /// SourceTimestamp.
+    pub source: UtcTime,
+    /// ServerTimestamp.
+    pub server: UtcTime,
     /// Counts changes of value or status, modulo 2^24.
-    pub(crate) change: u32,
+    pub change: u32,
     /// Counts writes, modulo 2^32.
-    pub(crate) write: u32,
+    pub write: u32,
 }
 
 impl Snapshot {
     /// Whether it is later than the write with this number.
     #[inline]
-    pub(crate) fn is_after(&self, write: u32) -> bool {
+    pub fn is_after(&self, write: u32) -> bool {
         (self.write.wrapping_sub(write) as i32) > 0
     }
 }
@@ -92,7 +96,7 @@ fn inline(value: &Variant) -> Option<(u8, u64)> {
 
 /// Number of bytes that the binary encoding of an inline kind uses in the word.
 #[inline]
-pub(crate) const fn inline_len(kind: u8) -> usize {
+pub const fn inline_len(kind: u8) -> usize {
     match kind {
         1..=3 => 1,
         4 | 5 => 2,
@@ -104,7 +108,7 @@ pub(crate) const fn inline_len(kind: u8) -> usize {
 
 impl Snapshot {
     /// The value as a Variant.
-    pub(crate) fn value(&self) -> Variant {
+    pub fn value(&self) -> Variant {
         let bits = self.bits;
         match self.kind {
             1 => Variant::Boolean(bits != 0),
@@ -126,7 +130,7 @@ impl Snapshot {
     }
 
     /// A snapshot without a slot, from a stored value.
-    pub(crate) fn from_data_value(value: DataValue) -> Self {
+    pub fn from_data_value(value: DataValue) -> Self {
         let status = value.status();
         let source = value.source_timestamp.unwrap_or(UtcTime::NULL);
         let server = value.server_timestamp.unwrap_or(UtcTime::NULL);
@@ -139,7 +143,7 @@ impl Snapshot {
     }
 
     /// The value as a number, for deadbands.
-    pub(crate) fn as_f64(&self) -> Option<f64> {
+    pub fn as_f64(&self) -> Option<f64> {
         match self.kind {
             11 => Some(f64::from_bits(self.bits)),
             KIND_PAYLOAD => None,
@@ -148,7 +152,7 @@ impl Snapshot {
     }
 
     /// The complete DataValue, with the status only if it is not Good.
-    pub(crate) fn to_data_value(&self) -> DataValue {
+    pub fn to_data_value(&self) -> DataValue {
         DataValue {
             value: Some(self.value()),
             status: (self.status != StatusCode::GOOD).then_some(self.status),
@@ -161,24 +165,27 @@ impl Snapshot {
 
 /// A consistent copy of a slot whose value is inline: no heap, nothing to drop.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scalar {
+pub struct Scalar {
     /// Built-in type number, 0 for null.
-    pub(crate) kind: u8,
-    pub(crate) bits: u64,
-    pub(crate) status: StatusCode,
-    pub(crate) source: UtcTime,
+    pub kind: u8,
+    /// As in [`Snapshot::bits`].
+    pub bits: u64,
+    /// StatusCode of the value.
+    pub status: StatusCode,
+    /// SourceTimestamp.
+    pub source: UtcTime,
 }
 
 /// A value to be written to a slot. Its heap memory is allocated before the slot is entered.
 #[derive(Debug)]
-pub(super) enum Incoming {
+pub(crate) enum Incoming {
     Inline(u8, u64),
     Payload(Arc<Variant>),
 }
 
 impl Incoming {
     #[inline]
-    pub(super) fn of(value: Variant) -> Self {
+    pub(crate) fn of(value: Variant) -> Self {
         match inline(&value) {
             Some((kind, bits)) => Self::Inline(kind, bits),
             None => Self::Payload(Arc::new(value)),
@@ -189,15 +196,15 @@ impl Incoming {
 /// The right to change a slot; holds the previous sequence number.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Inside(u64);
+pub(crate) struct Inside(u64);
 
 /// The watching shards of a slot.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Watchers {
+pub(crate) struct Watchers {
     /// One bit per shard.
-    pub(super) shards: u64,
+    pub(crate) shards: u64,
     /// Whether some of them want every write.
-    pub(super) queued: bool,
+    pub(crate) queued: bool,
 }
 
 /// The number of writes for a sequence number, modulo 2^32.
@@ -207,7 +214,7 @@ const fn write_number(seq: u64) -> u32 {
 }
 
 impl Slot {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             seq: AtomicU64::new(0),
             meta: AtomicU64::new(0),
@@ -223,14 +230,14 @@ impl Slot {
 
     /// Enters the slot as the only writer, unless another one is inside.
     #[inline]
-    pub(super) fn try_enter(&self) -> Option<Inside> {
+    pub(crate) fn try_enter(&self) -> Option<Inside> {
         let seq = self.seq.load(Ordering::Relaxed);
         self.try_enter_at(seq)
     }
 
     /// Enters the slot as the only writer if its sequence number is still `seq`.
     #[inline]
-    pub(super) fn try_enter_at(&self, seq: u64) -> Option<Inside> {
+    pub(crate) fn try_enter_at(&self, seq: u64) -> Option<Inside> {
         if seq & 1 != 0 {
             return None;
         }
@@ -241,26 +248,26 @@ impl Slot {
     }
 
     /// Leaves without having changed the value.
-    pub(super) fn leave(&self, inside: Inside) {
+    pub(crate) fn leave(&self, inside: Inside) {
         self.seq.store(inside.0, Ordering::Release);
     }
 
     /// Leaves after a write.
     #[inline]
-    pub(super) fn publish(&self, inside: Inside) {
+    pub(crate) fn publish(&self, inside: Inside) {
         self.seq.store(inside.0.wrapping_add(2), Ordering::Release);
     }
 
     /// The watching shards; `None` if the node was deleted and the value is final.
     #[inline]
-    pub(super) fn watchers(&self, _: &Inside) -> Option<Watchers> {
+    pub(crate) fn watchers(&self, _: &Inside) -> Option<Watchers> {
         let shards = self.watchers.load(Ordering::Relaxed);
         let queued = shards != 0 && self.queued_by.load(Ordering::Relaxed) != 0;
         (shards & GONE == 0).then_some(Watchers { shards, queued })
     }
 
     /// The present payload with its sequence number, for a comparison outside the slot. None while a writer is inside.
-    pub(super) fn peek_payload(&self) -> Option<(Option<Arc<Variant>>, u64)> {
+    pub(crate) fn peek_payload(&self) -> Option<(Option<Arc<Variant>>, u64)> {
         let (snapshot, seq) = self.try_read()?;
         Some((snapshot.payload, seq))
     }
@@ -268,7 +275,7 @@ impl Slot {
     /// Stores a value. `same`: whether it equals the present payload, if known. Returns the replaced payload, to be
     /// dropped outside the slot.
     #[inline]
-    pub(super) fn put(
+    pub(crate) fn put(
         &self,
         _: &Inside,
         value: Incoming,
@@ -300,54 +307,54 @@ impl Slot {
     }
 
     /// The value just stored from inside, with the number of this write.
-    pub(super) fn written(&self, inside: &Inside) -> Snapshot {
+    pub(crate) fn written(&self, inside: &Inside) -> Snapshot {
         self.copy(inside.0.wrapping_add(2))
     }
 
     /// The number of the last write, for the one who is inside.
     #[inline]
-    pub(super) fn number(&self, inside: &Inside) -> u32 {
+    pub(crate) fn number(&self, inside: &Inside) -> u32 {
         write_number(inside.0)
     }
 
     /// The present value, before the writer inside stores a new one.
-    pub(super) fn unchanged(&self, inside: &Inside) -> Snapshot {
+    pub(crate) fn unchanged(&self, inside: &Inside) -> Snapshot {
         self.copy(inside.0)
     }
 
     /// Starts or stops notifying a shard of writes.
-    pub(super) fn set_watched(&self, _: &Inside, shard: usize, watched: bool) {
+    pub(crate) fn set_watched(&self, _: &Inside, shard: usize, watched: bool) {
         let all = self.watchers.load(Ordering::Relaxed);
         let bit = 1u64 << shard;
         self.watchers.store(if watched { all | bit } else { all & !bit }, Ordering::Relaxed);
     }
 
     /// Counts one shard more or less that wants every write.
-    pub(super) fn count_queued(&self, _: &Inside, queued: bool) {
+    pub(crate) fn count_queued(&self, _: &Inside, queued: bool) {
         let count = self.queued_by.load(Ordering::Relaxed);
         let count = if queued { count + 1 } else { count.saturating_sub(1) };
         self.queued_by.store(count, Ordering::Relaxed);
     }
 
     /// The node was deleted, or the slot is reused. Watching shards do not change: they hold shares.
-    pub(super) fn set_gone(&self, _: &Inside, gone: bool) {
+    pub(crate) fn set_gone(&self, _: &Inside, gone: bool) {
         let all = self.watchers.load(Ordering::Relaxed);
         self.watchers.store(if gone { all | GONE } else { all & !GONE }, Ordering::Relaxed);
     }
 
     /// Whether the node was deleted.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.watchers.load(Ordering::Relaxed) & GONE != 0
     }
 
     /// The watching shards, as a hint without synchronization.
-    pub(super) fn watching(&self) -> u64 {
+    pub(crate) fn watching(&self) -> u64 {
         self.watchers.load(Ordering::Relaxed) & !GONE
     }
 
     /// A consistent copy if the value is inline. None if a retry is needed.
     #[inline]
-    pub(super) fn try_read_scalar(&self) -> Option<Option<Scalar>> {
+    pub(crate) fn try_read_scalar(&self) -> Option<Option<Scalar>> {
         let before = self.seq.load(Ordering::Acquire);
         if before & 1 != 0 {
             return None;
@@ -365,7 +372,7 @@ impl Slot {
 
     /// A consistent copy with its sequence number. None if a retry is needed.
     #[inline]
-    pub(super) fn try_read(&self) -> Option<(Snapshot, u64)> {
+    pub(crate) fn try_read(&self) -> Option<(Snapshot, u64)> {
         let before = self.seq.load(Ordering::Acquire);
         if before & 1 != 0 {
             return None;

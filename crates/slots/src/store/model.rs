@@ -2,7 +2,7 @@
 //! (`cargo xtask loom`).
 //!
 //! Each model checks one guarantee of the slots. Pages have two slots here; `arc_swap` and `crossbeam` are trusted
-//! ([`super::super::sync`]).
+//! ([`crate::sync`]).
 
 use super::*;
 use loom::thread;

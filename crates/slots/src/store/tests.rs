@@ -1,5 +1,5 @@
 use super::*;
-use crate::space::slot::Slot;
+use crate::slot::Slot;
 use taktwerk_types::Variant;
 
 fn fresh(store: &SlotStore) -> SlotHandle {

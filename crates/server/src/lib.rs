@@ -6,7 +6,7 @@
 //!
 //! Modules use only those above them in this list:
 //! - basic types and interfaces for applications: [`error`], [`now`], [`work`], [`callback`], [`identity`], [`source`],
-//!   `ids`, `slab`, `node_ix`, `origin`, `job_kind`;
+//!   `ids`, `slab`, `spread`, `node_ix`, `origin`, `job_kind`;
 //! - limits: [`account`] (memory accounting), [`limits`], [`admission`] (connections and handshakes), `eviction`;
 //! - [`authorization`]: roles and permissions; [`audit`]: audit records; [`config`], `discovery`: the server's
 //!   configuration and descriptions; [`diagnostics`]: counters;
@@ -61,6 +61,7 @@ pub mod shared;
 mod slab;
 pub mod source;
 pub mod space;
+mod spread;
 mod subscription;
 #[cfg(test)]
 mod tests;

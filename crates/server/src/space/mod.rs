@@ -49,7 +49,6 @@ pub(crate) mod role_set;
 mod segmented;
 pub(crate) mod semantics;
 pub(crate) mod spec;
-mod spread;
 mod tree;
 mod versions;
 pub(crate) mod view;

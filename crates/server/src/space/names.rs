@@ -2,7 +2,7 @@
 
 use super::NodeIx;
 use super::nodes::Nodes;
-use super::spread::Spread;
+use crate::spread::Spread;
 use core::hash::BuildHasher;
 use std::collections::BTreeMap;
 use taktwerk_schema::ids::reference_type_ids;

@@ -97,7 +97,7 @@ const BYTES_PER_RUN: usize = 256 << 10;
 /// [`weight`](crate::event::queue::weight)). The former take some 3 µs each to encode and free, far more than a value
 /// of the same size: other clients wait 0.1 ms while a message is written. With four times this limit they waited ten
 /// times as long as on an idle server (`alarm_storm`).
-pub(super) const EVENT_WEIGHT_PER_MESSAGE: u32 = 1024;
+pub(super) const EVENT_WEIGHT_PER_MESSAGE: u32 = 384;
 /// Bytes of a run charged per unit of weight, in addition to the events' own bytes, so that a run has as many as a
 /// message.
 const WEIGHT_BYTES: usize = BYTES_PER_RUN / EVENT_WEIGHT_PER_MESSAGE as usize;

@@ -21,7 +21,7 @@ const DEPTH_MAX: u32 = 16;
 
 /// Entries positioned by a hash.
 #[derive(Debug)]
-pub(super) struct Spread<T> {
+pub(crate) struct Spread<T> {
     /// The part for each combination of these hash bits; the length is a power of two.
     directory: Vec<u32>,
     parts: Vec<Part<T>>,
@@ -80,13 +80,13 @@ impl<T> Spread<T> {
     }
 
     /// Number of entries.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The entry with this hash for which `is_it` holds.
     #[inline]
-    pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(&T) -> bool) -> Option<&T> {
+    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(&T) -> bool) -> Option<&T> {
         let bits = kept(hash);
         let found =
             self.part(bits)?.table.find(within(bits), |entry| entry.bits == bits && is_it(&entry.value));
@@ -94,7 +94,7 @@ impl<T> Spread<T> {
     }
 
     /// Adds an entry that does not exist yet.
-    pub(super) fn insert_unique(&mut self, hash: u64, value: T) {
+    pub(crate) fn insert_unique(&mut self, hash: u64, value: T) {
         let bits = kept(hash);
         while self.is_full(bits) {
             self.divide(bits);
@@ -113,7 +113,7 @@ impl<T> Spread<T> {
     }
 
     /// Removes the entry with this hash for which `is_it` holds.
-    pub(super) fn remove(&mut self, hash: u64, mut is_it: impl FnMut(&T) -> bool) -> Option<T> {
+    pub(crate) fn remove(&mut self, hash: u64, mut is_it: impl FnMut(&T) -> bool) -> Option<T> {
         let bits = kept(hash);
         let table = &mut self.part_mut(bits)?.table;
         let entry = table.find_entry(within(bits), |entry| entry.bits == bits && is_it(&entry.value)).ok()?;

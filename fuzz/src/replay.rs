@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use taktwerk_crypto::{Entropy, SeededEntropy};
 
 /// Mutations per target, so that all targets together take some seconds.
-const MUTATIONS: usize = 5_000;
+const MUTATIONS: usize = 2_000;
 /// Time limit of slow targets.
 const PATIENCE: Duration = Duration::from_secs(2);
 

@@ -1,6 +1,6 @@
 //! `cargo xtask loom`: checks the lock-free parts with the loom model checker, under all interleavings.
 //!
-//! They are compiled with `--cfg loom`, which replaces the atomics by loom's. That affects everything below the server,
+//! They are compiled with `--cfg loom`, which replaces the atomics by loom's. That affects the crates below them,
 //! so the build has a separate target directory.
 
 use crate::Failure;

@@ -93,7 +93,11 @@ impl Document {
     /// Position of a key: `plant.toml:12: link.rate`, or `--set link.rate=0`.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
-        let is_it = |set: &&String| set.split('=').next().is_some_and(|name| name.trim() == key);
+        // Of the key, or of a table that has it.
+        let is_it = |set: &&String| {
+            let name = set.split('=').next().unwrap_or_default().trim();
+            key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
         if let Some(set) = self.sets.iter().rev().find(is_it) {
             return format!("--set {set}");
         }

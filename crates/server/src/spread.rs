@@ -26,6 +26,8 @@ pub(crate) struct Spread<T> {
     directory: Vec<u32>,
     parts: Vec<Part<T>>,
     len: usize,
+    /// Allocated bytes of the parts' tables.
+    tables: usize,
 }
 
 #[derive(Debug)]
@@ -62,7 +64,12 @@ fn within(bits: u32) -> u64 {
 
 impl<T> Default for Spread<T> {
     fn default() -> Self {
-        Self { directory: vec![0], parts: vec![Part { depth: 0, table: HashTable::new() }], len: 0 }
+        Self {
+            directory: vec![0],
+            parts: vec![Part { depth: 0, table: HashTable::new() }],
+            len: 0,
+            tables: 0,
+        }
     }
 }
 
@@ -84,6 +91,13 @@ impl<T> Spread<T> {
         self.len
     }
 
+    /// Allocated bytes, free places included.
+    pub(crate) fn allocated(&self) -> usize {
+        let lists =
+            self.directory.capacity() * size_of::<u32>() + self.parts.capacity() * size_of::<Part<T>>();
+        self.tables + lists
+    }
+
     /// The entry with this hash for which `is_it` holds.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(&T) -> bool) -> Option<&T> {
@@ -100,8 +114,11 @@ impl<T> Spread<T> {
             self.divide(bits);
         }
         if let Some(part) = self.part_mut(bits) {
+            let before = part.table.allocation_size();
             part.table.insert_unique(within(bits), Entry { bits, value }, |entry| within(entry.bits));
+            let added = part.table.allocation_size() - before;
             self.len += 1;
+            self.tables += added;
         }
     }
 
@@ -128,6 +145,7 @@ impl<T> Spread<T> {
         let Some(part) = self.part_mut(bits) else { return };
         let depth = part.depth;
         part.depth += 1;
+        let before = part.table.allocation_size();
         // Both get their final size at once, so that nothing is moved twice.
         let mut halves = [0, 1].map(|_| HashTable::with_capacity(PART_MAX));
         for entry in part.table.drain() {
@@ -136,7 +154,9 @@ impl<T> Spread<T> {
             half.insert_unique(within(entry.bits), entry, |entry| within(entry.bits));
         }
         let [low, high] = halves;
+        let after = low.allocation_size() + high.allocation_size();
         part.table = low;
+        self.tables = self.tables + after - before;
         self.parts.push(Part { depth: depth + 1, table: high });
         if self.directory.len() == 1 << depth {
             self.directory.extend_from_within(..);
@@ -179,6 +199,8 @@ mod tests {
             assert_eq!(has(&spread, &hasher, value), expected.contains(&value), "{value}");
         }
         assert!(spread.parts.iter().all(|part| part.table.len() <= PART_MAX));
+        assert_eq!(spread.tables, spread.parts.iter().map(|part| part.table.allocation_size()).sum());
+        assert!(spread.allocated() > spread.tables && spread.tables > spread.len() * size_of::<Entry<u32>>());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! write in order. The server owns the nodes; this crate has their values only, so that the model checker compiles little
 //! besides it (`cargo xtask loom`).
 //!
-//! - [`Slot`](slot): one value; [`Page`]: 1 024 of them, with the bits of the shards;
+//! - `slot`: one value; [`Page`]: 1 024 of them, with the bits of the shards;
 //! - [`SlotStore`]: all pages, their free slots and the shards; [`SlotHandle`], [`SlotShare`]: ownership of a slot;
 //! - `hub`: what the pages share; `dirty`: sets of changed slots and pages; `sync`: atomics, or those of the model checker.
 

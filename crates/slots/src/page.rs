@@ -119,7 +119,7 @@ impl Page {
     }
 
     /// Stores a value like [`Self::set`], unless the slot was written since the given write number.
-    pub fn set_since(
+    pub(crate) fn set_since(
         &self,
         index: u32,
         write: u32,
@@ -220,7 +220,7 @@ impl Page {
 
     /// Starts or stops recording a slot. Every later write is in the returned copy, found in the slot, or handed over
     /// when it is overwritten, as long as the queue is not full.
-    pub fn set_recorded(&self, index: u32, recorder: usize, is_recorded: bool) -> Snapshot {
+    pub(crate) fn set_recorded(&self, index: u32, recorder: usize, is_recorded: bool) -> Snapshot {
         self.taken.get_or_init(|| (0..PAGE_SLOTS).map(|_| AtomicU32::new(0)).collect());
         let slot = self.slot(index);
         let inside = self.enter(slot);

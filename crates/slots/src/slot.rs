@@ -43,7 +43,7 @@ pub(crate) struct Slot {
 /// A consistent copy of a slot, used for encoding notifications. Scalars need no heap.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// Built-in type number, 0 for null, [`KIND_PAYLOAD`] for a value in `payload`.
+    /// Built-in type number, 0 for null, 255 for a value in `payload`.
     pub kind: u8,
     /// The inline scalar's bits.
     pub bits: u64,

@@ -256,12 +256,15 @@ impl SlotHandle {
         self.page.set(self.index, value, status, source, server);
     }
 
-    /// As [`Page::set_since`].
+    /// Stores a value like [`Self::set`], unless the slot was written since the given write number.
     pub fn set_since(&self, write: u32, value: Variant, status: StatusCode, times: (UtcTime, UtcTime)) {
         self.page.set_since(self.index, write, value, status, times);
     }
 
-    /// As [`Page::update`].
+    /// Replaces the value atomically by the result of `change`, which is retried after an interfering write.
+    ///
+    /// # Errors
+    /// The first one of `change`, or Bad_ResourceUnavailable if other writes always interfere.
     pub fn update(
         &self,
         status: StatusCode,
@@ -285,11 +288,6 @@ impl SlotHandle {
     /// The node was deleted: closes the slot for writes.
     pub fn close(&self) {
         self.page.close(self.index);
-    }
-
-    /// Whether the node was deleted.
-    pub fn is_gone(&self) -> bool {
-        self.page.is_gone(self.index)
     }
 
     /// Starts or stops notifying a shard of writes.

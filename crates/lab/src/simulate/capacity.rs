@@ -5,7 +5,6 @@
 mod clients;
 mod pubsub;
 
-use taktwerk_netem::emulator::Conditions;
 use taktwerk_netem::profile::rate_text;
 use taktwerk_sim::scenario::{Link, Scenario};
 
@@ -35,11 +34,6 @@ enum Direction {
 pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     scenario.links.iter().enumerate().find_map(|(at, link)| {
         let rates = [link.profile.up.usable_rate(), link.profile.down.usable_rate()];
-        let directions = [&link.profile.up, &link.profile.down];
-        if let Some(property) = directions.into_iter().find_map(Conditions::without_capacity) {
-            let problem = "the link has no capacity left: check rate and busy";
-            return Some((format!("link.{at}.{property}"), problem.to_owned()));
-        }
         let of_clients = clients::needs(scenario, at, link);
         let of_pubsub = pubsub::needs(scenario, at, link);
         let (direction, needs, rate) = overloaded(link, of_clients + of_pubsub)?;

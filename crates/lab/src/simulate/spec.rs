@@ -253,7 +253,11 @@ impl Reader<'_> {
     fn seconds(&self, key: &str, seconds: f64) -> Result<Duration, StudyError> {
         let is_good = (0.0..=7.0 * 86_400.0).contains(&seconds);
         let problem = || self.wrong(key, format!("{seconds} s is not between 0 and one week"));
-        let duration = is_good.then(|| Duration::from_secs_f64(seconds)).ok_or_else(problem)?;
+        if is_good { self.duration(key, seconds) } else { Err(problem()) }
+    }
+
+    fn duration(&self, key: &str, seconds: f64) -> Result<Duration, StudyError> {
+        let duration = Duration::from_secs_f64(seconds);
         // Zero often means something else than a short time, such as values that do not change.
         if duration.is_zero() && seconds > 0.0 {
             return Err(self.wrong(key, format!("{seconds} s is less than a nanosecond: write 0 or more")));
@@ -267,7 +271,7 @@ impl Reader<'_> {
 
     fn span(&self, key: &str, text: &str) -> Result<Duration, StudyError> {
         match span(text).filter(|seconds| *seconds >= 0.0) {
-            Some(seconds) => self.seconds(key, seconds),
+            Some(seconds) => self.duration(key, seconds),
             None => Err(self.wrong(key, format!("{text:?}: {SPAN}"))),
         }
     }

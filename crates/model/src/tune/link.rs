@@ -80,10 +80,12 @@ impl LinkSpec {
 }
 
 /// What is for both directions comes first, so that a value for one of them counts. What changes another property comes
-/// last.
+/// last, and `busy` after the rate of which it takes a share.
 fn order(key: &str) -> u8 {
     match key {
-        "distribution" | "burst" => 2,
+        "busy" => 2,
+        "up-busy" | "down-busy" => 3,
+        "distribution" | "burst" => 4,
         key if key.starts_with("up-") || key.starts_with("down-") => 1,
         _ => 0,
     }

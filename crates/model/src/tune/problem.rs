@@ -231,12 +231,6 @@ impl Problem {
         };
         let own = spec.link.clone().unwrap_or_else(|| LinkSpec::Text("ethernet-100m".to_owned()));
         let link = own.profile().map_err(|(key, problem)| at(&key, &problem))?;
-        for (conditions, direction) in [(&link.up, "up"), (&link.down, "down")] {
-            if let Some(property) = conditions.without_capacity() {
-                let problem = format!("the {direction} direction has no capacity left: check rate and busy");
-                return Err(at(&format!("link.{property}"), &problem));
-            }
-        }
         let is_shared = own.is_shared(&link).map_err(|problem| at("link.shared", &problem))?;
         let signals = signals(&spec, &document)?;
         let clients = spec.tune.clients.unwrap_or_else(|| clients_of(&spec));

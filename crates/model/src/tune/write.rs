@@ -3,6 +3,7 @@
 use super::problem::Problem;
 use super::search::Tuned;
 use super::settings::{Security, Settings};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// A generated file.
@@ -189,9 +190,12 @@ fn telegraf(settings: &Settings, items: &[Item], endpoint: &str) -> String {
     }
     text.push_str("  auth_method = \"Anonymous\"\n  timestamp = \"source\"\n");
     let _ = writeln!(text, "  subscription_interval = \"{}\"", duration(settings.publishing_ms));
+    // Telegraf refuses two nodes with the same name.
+    let mut names = BTreeSet::new();
     for item in items {
         let (key, namespace, kind, identifier) = parts(&item.node);
-        let _ = writeln!(text, "\n  [[inputs.opcua_listener.nodes]]\n    name = {}", quoted(identifier));
+        let name = if names.insert(identifier) { identifier } else { item.node.as_str() };
+        let _ = writeln!(text, "\n  [[inputs.opcua_listener.nodes]]\n    name = {}", quoted(name));
         let _ = writeln!(text, "    {key} = {}\n    identifier_type = \"{kind}\"", quoted(&namespace));
         let _ = writeln!(text, "    identifier = {}", quoted(identifier));
         let _ = writeln!(text, "    [inputs.opcua_listener.nodes.monitoring_params]");
@@ -253,13 +257,14 @@ mod tests {
             "tune.search.security=\"sign-and-encrypt\"",
             "tune.search.threads=2",
             "tune.search.busy_poll_us=50",
-            "signals.0.nodes=[\"ns=3;i=7\", \"nsu=urn:x;s=a\\\"b\"]",
+            "signals.0.nodes=[\"ns=3;i=7\", \"nsu=urn:x;s=a\\\"b\", \"ns=4;i=7\"]",
         ]);
         let server = file(&files, "server.toml");
         assert!(server.contains("threads = 2") && server.contains("--busy-poll 50us"), "{server}");
         assert!(server.contains("modes = [\"SignAndEncrypt\"]") && !server.contains("none"), "{server}");
         let telegraf = file(&files, "telegraf.conf");
         assert!(telegraf.contains("namespace = \"3\"\n    identifier_type = \"i\""), "{telegraf}");
+        assert!(telegraf.contains("name = \"7\"") && telegraf.contains("name = \"ns=4;i=7\""), "{telegraf}");
         // Telegraf takes one of both, and no prefix.
         assert!(telegraf.contains("namespace_uri = \"urn:x\"\n    identifier_type = \"s\""), "{telegraf}");
         assert!(!telegraf.contains("nsu"), "{telegraf}");

@@ -65,14 +65,6 @@ impl Conditions {
         self.rate.map(|rate| rate as f64 * (1.0 - self.busy.clamp(0.0, 1.0)))
     }
 
-    /// The property that leaves less than 100 bit/s, `busy` or `rate`; `None` if there is more.
-    #[must_use]
-    pub fn without_capacity(&self) -> Option<&'static str> {
-        const LEAST: f64 = 100.0;
-        self.usable_rate().filter(|usable| *usable < LEAST)?;
-        Some(if self.rate.is_some_and(|rate| rate as f64 >= LEAST) { "busy" } else { "rate" })
-    }
-
     /// Transmission time of a packet of this size, in nanoseconds.
     #[must_use]
     pub fn line_time(&self, bytes: usize) -> u64 {

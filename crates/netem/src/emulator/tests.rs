@@ -40,9 +40,6 @@ fn overhead_other_traffic_and_costs_per_packet_count() {
     assert_eq!(conditions.line_time(242), MS);
     let busy = Conditions { busy: 0.3, ..conditions.clone() };
     assert_eq!(busy.line_time(342) / 1000, 2_000);
-    let least = |busy: f64| Conditions { busy, ..conditions.clone() }.without_capacity();
-    assert_eq!([least(0.3), least(0.9999), least(0.99999)], [None, None, Some("busy")]);
-    assert_eq!(Conditions { rate: Some(50), ..conditions.clone() }.without_capacity(), Some("rate"));
     let slow = Conditions { per_packet: Duration::from_millis(3), ..conditions };
     assert_eq!(slow.line_time(242), 4 * MS);
 }

@@ -83,6 +83,12 @@ pub(super) fn profile(text: &str) -> Result<Profile, ParseProfileError> {
             conditions.loss = Loss::bursts(conditions.loss.share(), packets);
         }
     }
+    for conditions in [&profile.up, &profile.down] {
+        if conditions.usable_rate().is_some_and(|rate| rate < RATE_LEAST) {
+            let busy = format!("{}%", conditions.busy * 100.0);
+            return Err(error("busy", &busy, "less than 100 bit/s are left of the rate"));
+        }
+    }
     Ok(match vpn {
         Some(vpn) => profile.with_vpn(vpn),
         None => profile,
@@ -193,6 +199,9 @@ fn span(key: &str, value: &str) -> Result<Duration, ParseProfileError> {
     if seconds <= 60.0 { Ok(Duration::from_secs_f64(seconds)) } else { Err(error(key, value, "at most 60s")) }
 }
 
+/// Bits per second beside other traffic. With less, a packet takes minutes.
+const RATE_LEAST: f64 = 100.0;
+
 fn share(key: &str, value: &str) -> Result<f64, ParseProfileError> {
     let share = with_unit(key, value, &[("%", 0.01), ("", 1.0)], SHARE)?;
     if share < 1.0 { Ok(share) } else { Err(error(key, value, SHARE)) }
@@ -255,6 +264,9 @@ mod tests {
 
     #[test]
     fn names_with_changes() {
+        let full = "ppp-2m,busy=99.999%".parse::<Profile>().unwrap_err().to_string();
+        assert!(full.contains("busy") && full.contains("less than 100 bit/s are left"), "{full}");
+        assert_eq!(parsed("ppp-2m,busy=99.9%").down.usable_rate().map(f64::round), Some(2_000.0));
         let busy = parsed("ppp-2m,busy=30%");
         assert_eq!(busy.up.usable_rate(), Some(1_400_000.0));
         let tunnelled = parsed("wifi-802.11g+vpn");

@@ -315,7 +315,7 @@ impl Sampled for SlotHandle {
     }
 
     fn is_gone(&self) -> bool {
-        Self::is_gone(self)
+        self.is_closed()
     }
 
     fn write(&self) -> u32 {

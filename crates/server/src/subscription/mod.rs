@@ -110,6 +110,8 @@ pub(crate) struct Engine {
     links_followed: usize,
     /// Whether the last run handled timers before event requests.
     timers_first: bool,
+    /// The last run was for event items; this one is for messages.
+    messages_first: bool,
     /// For sessions without their own account.
     account: Arc<Account>,
     /// Predicts the CPU load of requests, if enabled.
@@ -198,6 +200,7 @@ impl Engine {
             postponed: VecDeque::new(),
             links_followed: 0,
             timers_first: false,
+            messages_first: false,
             account,
             headroom: None,
             pages: Vec::new(),

@@ -97,7 +97,7 @@ const BYTES_PER_RUN: usize = 256 << 10;
 /// [`weight`](crate::event::queue::weight)). The former take some 3 µs each to encode and free, far more than a value
 /// of the same size: other clients wait 0.1 ms while a message is written. With four times this limit they waited ten
 /// times as long as on an idle server (`alarm_storm`).
-pub(super) const EVENT_WEIGHT_PER_MESSAGE: u32 = 384;
+pub(super) const EVENT_WEIGHT_PER_MESSAGE: u32 = 1024;
 /// Bytes of a run charged per unit of weight, in addition to the events' own bytes, so that a run has as many as a
 /// message.
 const WEIGHT_BYTES: usize = BYTES_PER_RUN / EVENT_WEIGHT_PER_MESSAGE as usize;
@@ -168,7 +168,12 @@ impl Engine {
         if self.take_queued_slice() {
             return;
         }
-        self.take_event_slice(space, now);
+        // A flood of events: one turn for its items, one for messages, so that others wait for one of both.
+        let is_for_items = !core::mem::replace(&mut self.messages_first, false);
+        if is_for_items && self.take_event_slice(space, now) {
+            self.messages_first = true;
+            return;
+        }
         let mut budget = Budget { publishes: PUBLISHES_PER_RUN, bytes: BYTES_PER_RUN };
         let mut fresh = false;
         while !budget.is_spent() {

@@ -13,8 +13,8 @@ use crate::spread::Spread;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Memory per condition, in bytes: tables are at least half full after they were divided.
-const KEY_SIZE: usize = 40;
+/// Memory per condition in a tree, in bytes; the least for another one in the table.
+const KEY_SIZE: usize = 24;
 
 /// Hashes of conditions.
 #[derive(Debug, Default)]
@@ -30,6 +30,11 @@ impl Keys {
         self.0.as_ref().map_or(0, Spread::len)
     }
 
+    /// Allocated bytes.
+    fn allocated(&self) -> usize {
+        self.0.as_ref().map_or(0, Spread::allocated)
+    }
+
     fn contains(&self, key: u64) -> bool {
         self.0.as_ref().is_some_and(|keys| keys.find(Self::place(key), |known| *known == key).is_some())
     }
@@ -40,8 +45,13 @@ impl Keys {
     }
 
     fn remove(&mut self, key: u64) -> bool {
-        let keys = self.0.as_mut();
-        keys.is_some_and(|keys| keys.remove(Self::place(key), |known| *known == key).is_some())
+        let Some(keys) = &mut self.0 else { return false };
+        let was_there = keys.remove(Self::place(key), |known| *known == key).is_some();
+        if keys.len() == 0 {
+            // A table does not shrink.
+            self.0 = None;
+        }
+        was_there
     }
 }
 
@@ -82,6 +92,7 @@ impl Retained {
         if self.charge.resize(keys.len() * KEY_SIZE).is_ok() {
             self.keys = Keys::default();
             keys.into_iter().for_each(|key| self.keys.insert(key));
+            self.charge.resize_anyway(self.size(0));
         }
     }
 
@@ -98,7 +109,7 @@ impl Retained {
     fn size(&self, more: usize) -> usize {
         let unwritten = self.unwritten.as_ref().map_or(0, |unwritten| unwritten.keys.len());
         let each = if self.unwritten.is_some() { 2 * KEY_SIZE } else { KEY_SIZE };
-        (self.keys.len() + unwritten) * KEY_SIZE + more * each
+        self.keys.allocated() + unwritten * KEY_SIZE + more * each
     }
 
     fn note(&mut self, key: u64) {
@@ -206,10 +217,28 @@ mod tests {
             let case = format!("{before} {passes} {retain}");
             assert_eq!(retained.follow(&event(1, 0, retain), passes), leaves, "{case}");
             assert_eq!(retained.keys.len(), 2 + usize::from(behind), "{case}");
-            assert_eq!(retained.charge.amount(), retained.keys.len() * KEY_SIZE);
+            assert_eq!(retained.charge.amount(), retained.keys.allocated());
             retained.clear();
             assert_eq!((retained.keys.len(), retained.charge.amount()), (0, 0));
         }
+    }
+
+    /// Whatever was retained before, nothing is kept without a charge.
+    #[test]
+    fn conditions_that_are_no_longer_retained_need_no_memory() {
+        let account = Account::server(Maxima::bytes(usize::MAX));
+        let mut retained = Retained::new(account.nothing(Category::MonitoredItems), false);
+        for number in 0..5_000 {
+            retained.follow(&event(number, 0, true), true);
+        }
+        let all = retained.charge.amount();
+        assert!(all > 5_000 * size_of::<u64>() && all == retained.keys.allocated(), "{all}");
+        for number in 1..5_000 {
+            retained.follow(&event(number, 0, false), true);
+        }
+        assert_eq!((retained.keys.len(), retained.charge.amount()), (1, all), "a table does not shrink");
+        retained.follow(&event(0, 0, false), true);
+        assert_eq!((retained.keys.len(), retained.charge.amount(), retained.keys.allocated()), (0, 0, 0));
     }
 
     #[test]
@@ -237,12 +266,12 @@ mod tests {
             written.retain(|key| !change.removed.contains(key));
             assert!(written.iter().all(|key| retained.keys.contains(*key)));
             assert_eq!(written.len(), retained.keys.len());
-            assert_eq!(retained.charge.amount(), retained.keys.len() * KEY_SIZE);
+            assert_eq!(retained.charge.amount(), retained.keys.allocated());
             true
         };
         assert!(!told(&mut retained));
         (1..=3).for_each(|number| assert!(!retained.follow(&event(number, 0, true), true)));
-        assert_eq!(retained.charge.amount(), 6 * KEY_SIZE);
+        assert_eq!(retained.charge.amount(), retained.keys.allocated() + 3 * KEY_SIZE);
         assert!(told(&mut retained) && !told(&mut retained));
         // One is removed and added again, one is removed, one stays.
         assert!(retained.follow(&event(1, 0, true), false));

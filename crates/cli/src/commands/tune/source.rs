@@ -11,7 +11,7 @@ use taktwerk_lab::scenario::{Kind, Scenario};
 use taktwerk_model::document::Document;
 use taktwerk_model::tune::Problem;
 use taktwerk_model::tune::problem::Options;
-use taktwerk_types::ExpandedNodeId;
+use taktwerk_types::{ExpandedNodeId, ParseNodeIdError};
 
 /// The tuning problem, and what is known about its server.
 pub(super) struct Target {
@@ -44,21 +44,31 @@ pub(super) fn read(
     let text = text_file::read(path)?;
     let is_scenario = toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("load"));
     let (text, notes) = if is_scenario { of_scenario(&text, file)? } else { (text, Vec::new()) };
-    let problem = parse(&text, file, options)?;
-    nodes_are_valid(&problem)?;
+    let mut problem = parse(&text, file, options)?;
+    check_nodes(&mut problem)?;
     Ok(Target { problem, endpoint: HERE.to_owned(), notes })
 }
 
-/// Other programs refuse their whole configuration because of one NodeId that is wrong.
-fn nodes_are_valid(problem: &Problem) -> Result<(), Failure> {
+/// Other programs refuse their whole configuration because of one NodeId that is wrong. All get the usual form.
+fn check_nodes(problem: &mut Problem) -> Result<(), Failure> {
+    let mut nodes = core::mem::take(&mut problem.nodes);
     for (at, node) in
-        problem.nodes.iter().enumerate().flat_map(|(at, all)| all.iter().map(move |one| (at, one)))
+        nodes.iter_mut().enumerate().flat_map(|(at, all)| all.iter_mut().map(move |one| (at, one)))
     {
-        if let Err(error) = node.parse::<ExpandedNodeId>() {
+        let wrong = |told: &str| {
             let place = problem.place(&format!("signals.{at}.nodes"));
-            return Err(Failure::Usage(format!("{place}: {error}")));
+            Failure::Usage(format!("{place}: {told}"))
+        };
+        let id: ExpandedNodeId = node.parse().map_err(|error: ParseNodeIdError| wrong(&error.to_string()))?;
+        if id.server_index != 0 {
+            return Err(wrong(&format!("{node}: name nodes of the server itself, without svr=")));
+        }
+        *node = id.to_string();
+        if *node == "s=" || node.ends_with(";s=") {
+            return Err(wrong(&format!("{node}: the identifier is empty")));
         }
     }
+    problem.nodes = nodes;
     Ok(())
 }
 

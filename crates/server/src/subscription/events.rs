@@ -37,8 +37,8 @@ const QUEUE_SIZE_DEFAULT: u32 = 1000;
 /// The shortest queue, granted to clients that request size 1 (Part 4 §7.21).
 const QUEUE_SIZE_MIN: u32 = 10;
 
-/// Items that events are offered to per slice, some 0.2 to 0.5 µs each.
-const ASKED_PER_SLICE: usize = 512;
+/// Items that events are offered to per slice, some 0.2 to 0.5 µs each. Half as many cost a steady load of events 5 % more CPU.
+const ASKED_PER_SLICE: usize = 256;
 /// Maximum number of events offered to the items together.
 const BATCH_MAX: usize = 32;
 /// Events with a known filter result that can be queued in the time of offering one.

@@ -112,6 +112,8 @@ pub(crate) struct Engine {
     timers_first: bool,
     /// The last run was for event items; this one is for messages.
     messages_first: bool,
+    /// The last run left messages to this one.
+    has_rested: bool,
     /// For sessions without their own account.
     account: Arc<Account>,
     /// Predicts the CPU load of requests, if enabled.
@@ -201,6 +203,7 @@ impl Engine {
             links_followed: 0,
             timers_first: false,
             messages_first: false,
+            has_rested: false,
             account,
             headroom: None,
             pages: Vec::new(),

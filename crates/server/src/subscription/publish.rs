@@ -174,6 +174,11 @@ impl Engine {
             self.messages_first = true;
             return;
         }
+        // Requests of this turn were answered with as many events as a run may send: the run comes in the next turn.
+        if !core::mem::replace(&mut self.has_rested, false) && self.served_events.are_enough(now.instant) {
+            self.has_rested = true;
+            return;
+        }
         let mut budget = Budget { publishes: PUBLISHES_PER_RUN, bytes: BYTES_PER_RUN };
         let mut fresh = false;
         while !budget.is_spent() {

@@ -16,7 +16,7 @@ use taktwerk_types::Variant;
 
 const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
 /// Maximum number of items visited per slice.
-const SLICE: u64 = 512;
+const SLICE: u64 = 256;
 /// Client handle of items created in large numbers.
 const OTHERS: u32 = 8;
 
@@ -91,7 +91,7 @@ fn items_are_created_and_enabled_beside_a_full_ring_in_bounded_turns() {
     assert_eq!(asked, 0, "{} events wait", server.space.events().len(0));
     raise(&server, SERVER, 9);
     let (most, sum) = turns(&mut server, Duration::from_millis(150));
-    assert!(sum >= (RING_LEN * 80) as u64 && most > 400 && most <= SLICE, "{most} of {sum}");
+    assert!(sum >= (RING_LEN * 80) as u64 && most > SLICE * 3 / 4 && most <= SLICE, "{most} of {sum}");
     // The earlier item received everything; the others only later events.
     let told = severities(&all(&mut client, &mut server));
     assert_eq!(told.iter().filter(|severity| **severity == Variant::from(9u16)).count(), 80);
@@ -187,6 +187,6 @@ fn a_log_is_collected_beside_a_full_ring_in_bounded_turns() {
     server.pass_and_write(200);
     (0..RING_LEN).for_each(|_| raise(&server, SERVER, 5));
     let (most, sum) = turns(&mut server, Duration::from_millis(300));
-    // One slice of the engine, and one for the log.
-    assert!(sum >= (RING_LEN * 30) as u64 && most <= 2 * SLICE, "{most} of {sum}");
+    // A slice of the engine or of the log. Their filters are equal: four items with a shared result count as one.
+    assert!(sum >= (RING_LEN * 30) as u64 && most <= 4 * SLICE, "{most} of {sum}");
 }

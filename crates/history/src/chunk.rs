@@ -151,23 +151,7 @@ fn decode_with(bytes: &[u8]) -> Result<Parts, Damaged> {
 }
 
 fn kind(value: &Variant) -> u8 {
-    match value {
-        Variant::Empty => 0,
-        Variant::Boolean(_) => 1,
-        Variant::SByte(_) => 2,
-        Variant::Byte(_) => 3,
-        Variant::Int16(_) => 4,
-        Variant::UInt16(_) => 5,
-        Variant::Int32(_) => 6,
-        Variant::UInt32(_) => 7,
-        Variant::Int64(_) => 8,
-        Variant::UInt64(_) => 9,
-        Variant::Float(_) => 10,
-        Variant::Double(_) => 11,
-        Variant::DateTime(_) => 13,
-        Variant::StatusCode(_) => 19,
-        _ => OTHER,
-    }
+    value.to_word().map_or(OTHER, |(kind, _)| kind)
 }
 
 macro_rules! pick {
@@ -285,7 +269,7 @@ impl Column {
             Self::Numbers(kind, bits) => {
                 let kind = *kind;
                 for (value, bits) in values.zip(bits) {
-                    value.value = number(kind, bits);
+                    value.value = Variant::from_word(kind, bits).unwrap_or_default();
                 }
             }
             Self::Others(entries, indexes) => {
@@ -294,25 +278,6 @@ impl Column {
                 }
             }
         }
-    }
-}
-
-fn number(kind: u8, bits: u64) -> Variant {
-    match kind {
-        1 => Variant::Boolean(bits != 0),
-        2 => Variant::SByte(bits as i8),
-        3 => Variant::Byte(bits as u8),
-        4 => Variant::Int16(bits as i16),
-        5 => Variant::UInt16(bits as u16),
-        6 => Variant::Int32(bits as i32),
-        7 => Variant::UInt32(bits as u32),
-        8 => Variant::Int64(bits as i64),
-        9 => Variant::UInt64(bits),
-        10 => Variant::Float(f32::from_bits(bits as u32)),
-        11 => Variant::Double(f64::from_bits(bits)),
-        13 => Variant::DateTime(UtcTime::from_ticks(bits as i64)),
-        19 => Variant::StatusCode(StatusCode(bits as u32)),
-        _ => Variant::Empty,
     }
 }
 

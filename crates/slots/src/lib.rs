@@ -19,5 +19,5 @@ mod sync;
 
 pub use hub::{QueuedValue, Wake};
 pub use page::{PAGE_SLOTS, Page};
-pub use slot::{SHARDS_MAX, Scalar, Snapshot, inline_len};
+pub use slot::{SHARDS_MAX, Scalar, Snapshot};
 pub use store::{SlotHandle, SlotShare, SlotStore};

@@ -73,59 +73,12 @@ fn pack(status: StatusCode, kind: u8, change: u32) -> u64 {
     u64::from(status.0) | u64::from(kind) << 32 | u64::from(change & 0x00ff_ffff) << 40
 }
 
-/// The form of a value that fits into the slot's word; `None` if it needs a reference-counted payload.
-fn inline(value: &Variant) -> Option<(u8, u64)> {
-    Some(match value {
-        Variant::Empty => (0, 0),
-        Variant::Boolean(value) => (1, u64::from(*value)),
-        Variant::SByte(value) => (2, u64::from(*value as u8)),
-        Variant::Byte(value) => (3, u64::from(*value)),
-        Variant::Int16(value) => (4, u64::from(*value as u16)),
-        Variant::UInt16(value) => (5, u64::from(*value)),
-        Variant::Int32(value) => (6, u64::from(*value as u32)),
-        Variant::UInt32(value) => (7, u64::from(*value)),
-        Variant::Int64(value) => (8, *value as u64),
-        Variant::UInt64(value) => (9, *value),
-        Variant::Float(value) => (10, u64::from(value.to_bits())),
-        Variant::Double(value) => (11, value.to_bits()),
-        Variant::DateTime(value) => (13, value.ticks() as u64),
-        Variant::StatusCode(value) => (19, u64::from(value.0)),
-        _ => return None,
-    })
-}
-
-/// Number of bytes that the binary encoding of an inline kind uses in the word.
-#[inline]
-pub const fn inline_len(kind: u8) -> usize {
-    match kind {
-        1..=3 => 1,
-        4 | 5 => 2,
-        6 | 7 | 10 | 19 => 4,
-        8 | 9 | 11 | 13 => 8,
-        _ => 0,
-    }
-}
-
 impl Snapshot {
     /// The value as a Variant.
     pub fn value(&self) -> Variant {
-        let bits = self.bits;
         match self.kind {
-            1 => Variant::Boolean(bits != 0),
-            2 => Variant::SByte(bits as i8),
-            3 => Variant::Byte(bits as u8),
-            4 => Variant::Int16(bits as i16),
-            5 => Variant::UInt16(bits as u16),
-            6 => Variant::Int32(bits as i32),
-            7 => Variant::UInt32(bits as u32),
-            8 => Variant::Int64(bits as i64),
-            9 => Variant::UInt64(bits),
-            10 => Variant::Float(f32::from_bits(bits as u32)),
-            11 => Variant::Double(f64::from_bits(bits)),
-            13 => Variant::DateTime(UtcTime::from_ticks(bits as i64)),
-            19 => Variant::StatusCode(StatusCode(bits as u32)),
             KIND_PAYLOAD => self.payload.as_deref().cloned().unwrap_or_default(),
-            _ => Variant::Empty,
+            kind => Variant::from_word(kind, self.bits).unwrap_or_default(),
         }
     }
 
@@ -135,7 +88,7 @@ impl Snapshot {
         let source = value.source_timestamp.unwrap_or(UtcTime::NULL);
         let server = value.server_timestamp.unwrap_or(UtcTime::NULL);
         let value = value.value.unwrap_or_default();
-        let (kind, bits, payload) = match inline(&value) {
+        let (kind, bits, payload) = match value.to_word() {
             Some((kind, bits)) => (kind, bits, None),
             None => (KIND_PAYLOAD, 0, Some(Arc::new(value))),
         };
@@ -186,7 +139,7 @@ pub(crate) enum Incoming {
 impl Incoming {
     #[inline]
     pub(crate) fn of(value: Variant) -> Self {
-        match inline(&value) {
+        match value.to_word() {
             Some((kind, bits)) => Self::Inline(kind, bits),
             None => Self::Payload(Arc::new(value)),
         }

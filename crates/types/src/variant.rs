@@ -13,6 +13,7 @@ use core::fmt;
 
 pub mod data_value;
 mod display;
+mod word;
 
 pub use data_value::{DataValue, TimestampsToReturn};
 

@@ -1,6 +1,6 @@
 //! Encoding values directly from their slots.
 
-use taktwerk_slots::{Scalar, Snapshot, inline_len};
+use taktwerk_slots::{Scalar, Snapshot};
 use taktwerk_types::variant::data_value;
 use taktwerk_types::{DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant};
 
@@ -45,7 +45,7 @@ pub(crate) fn encode_scalar(
         line[1] = scalar.kind;
         // The word's low bytes are the value; the following fields overwrite the rest.
         line[2..10].copy_from_slice(&scalar.bits.to_le_bytes());
-        at = 2 + inline_len(scalar.kind);
+        at = 2 + Variant::word_len(scalar.kind);
     }
     if scalar.status != StatusCode::GOOD {
         mask |= data_value::HAS_STATUS;

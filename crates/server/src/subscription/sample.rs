@@ -2,8 +2,10 @@
 
 use crate::history::HistoryValue;
 use crate::limits::cost;
-use taktwerk_slots::{Snapshot, inline_len};
-use taktwerk_types::{DataValue, Encode, StatusCode, TimestampsToReturn, UtcTime, variant::data_value};
+use taktwerk_slots::Snapshot;
+use taktwerk_types::{
+    DataValue, Encode, StatusCode, TimestampsToReturn, UtcTime, Variant, variant::data_value,
+};
 
 /// The SemanticsChanged bit, with the info type that makes it valid.
 pub(crate) const SEMANTICS_BITS: u32 = StatusCode::SEMANTICS_CHANGED | StatusCode::INFO_TYPE_DATA_VALUE;
@@ -122,7 +124,7 @@ pub(crate) fn encode_snapshot(
     } else {
         line[5] = snapshot.kind;
         line[6..14].copy_from_slice(&snapshot.bits.to_le_bytes());
-        len += 1 + inline_len(snapshot.kind);
+        len += 1 + Variant::word_len(snapshot.kind);
     }
     if status.0 != 0 {
         line[len..len + 4].copy_from_slice(&status.0.to_le_bytes());

@@ -85,8 +85,8 @@ pub(super) fn profile(text: &str) -> Result<Profile, ParseProfileError> {
     }
     for conditions in [&profile.up, &profile.down] {
         if conditions.usable_rate().is_some_and(|rate| rate < RATE_LEAST) {
-            let busy = format!("{}%", conditions.busy * 100.0);
-            return Err(error("busy", &busy, "less than 100 bit/s are left of the rate"));
+            let busy = format!("{:.6}%", conditions.busy * 100.0);
+            return Err(error("busy", &busy, "it must leave 1 kbit/s of the rate"));
         }
     }
     Ok(match vpn {
@@ -187,7 +187,7 @@ fn with_unit(
 fn rate(key: &str, value: &str) -> Result<u64, ParseProfileError> {
     let units = [("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
     let rate = with_unit(key, &value.to_ascii_lowercase(), &units, RATE)?;
-    if (1_000.0..=1e12).contains(&rate) {
+    if (RATE_LEAST..=1e12).contains(&rate) {
         Ok(rate as u64)
     } else {
         Err(error(key, value, "between 1kbit and 1000gbit"))
@@ -199,8 +199,8 @@ fn span(key: &str, value: &str) -> Result<Duration, ParseProfileError> {
     if seconds <= 60.0 { Ok(Duration::from_secs_f64(seconds)) } else { Err(error(key, value, "at most 60s")) }
 }
 
-/// Bits per second beside other traffic. With less, a packet takes minutes.
-const RATE_LEAST: f64 = 100.0;
+/// The least rate, in bits per second, also beside other traffic. With less, a packet takes minutes.
+const RATE_LEAST: f64 = 1_000.0;
 
 fn share(key: &str, value: &str) -> Result<f64, ParseProfileError> {
     let share = with_unit(key, value, &[("%", 0.01), ("", 1.0)], SHARE)?;
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn names_with_changes() {
         let full = "ppp-2m,busy=99.999%".parse::<Profile>().unwrap_err().to_string();
-        assert!(full.contains("busy") && full.contains("less than 100 bit/s are left"), "{full}");
+        assert!(full.contains("busy") && full.contains("it must leave 1 kbit/s"), "{full}");
         assert_eq!(parsed("ppp-2m,busy=99.9%").down.usable_rate().map(f64::round), Some(2_000.0));
         let busy = parsed("ppp-2m,busy=30%");
         assert_eq!(busy.up.usable_rate(), Some(1_400_000.0));

@@ -129,14 +129,10 @@ fn times_below_a_nanosecond_do_not_become_zero() {
 
 #[test]
 fn other_traffic_leaves_what_it_says() {
-    // 200 bit/s of 2 Mbit/s, which the load exceeds, and 0.02 bit/s.
-    let said = refused(PLANT, &["link.0.busy=99.99%"]);
-    assert!(said.contains("0.2 kbit/s"), "{said}");
-    let said = refused(PLANT, &["link.0.busy=99.999999%"]);
-    assert!(
-        said.starts_with("--set link.0.busy=99.999999%: ") && said.contains("less than 100 bit/s"),
-        "{said}"
-    );
+    // 2 kbit/s of 2 Mbit/s, which the load exceeds, and 20 bit/s.
+    assert!(refused(PLANT, &["link.0.busy=99.9%"]).contains("carries 2 kbit/s"));
+    let said = refused(PLANT, &["link.0.busy=99.999%"]);
+    assert!(said.starts_with("--set link.0.busy=99.999%: ") && said.contains("leave 1 kbit/s"), "{said}");
 }
 
 /// The largest response is larger than usual: that is no broken promise.

@@ -110,10 +110,8 @@ pub(crate) struct Engine {
     links_followed: usize,
     /// Whether the last run handled timers before event requests.
     timers_first: bool,
-    /// The last run was for event items; this one is for messages.
+    /// The last run left its messages to this one.
     messages_first: bool,
-    /// The last run left messages to this one.
-    has_rested: bool,
     /// For sessions without their own account.
     account: Arc<Account>,
     /// Predicts the CPU load of requests, if enabled.
@@ -203,7 +201,6 @@ impl Engine {
             links_followed: 0,
             timers_first: false,
             messages_first: false,
-            has_rested: false,
             account,
             headroom: None,
             pages: Vec::new(),

@@ -168,15 +168,12 @@ impl Engine {
         if self.take_queued_slice() {
             return;
         }
-        // A flood of events: one turn for its items, one for messages, so that others wait for one of both.
-        let is_for_items = !core::mem::replace(&mut self.messages_first, false);
-        if is_for_items && self.take_event_slice(space, now) {
+        // A flood of events: a turn is for items and requests, or for messages, so that others wait for one of both.
+        let is_for_messages = core::mem::replace(&mut self.messages_first, false);
+        if !is_for_messages
+            && (self.take_event_slice(space, now) || self.served_events.are_enough(now.instant))
+        {
             self.messages_first = true;
-            return;
-        }
-        // Requests of this turn were answered with as many events as a run may send: the run comes in the next turn.
-        if !core::mem::replace(&mut self.has_rested, false) && self.served_events.are_enough(now.instant) {
-            self.has_rested = true;
             return;
         }
         let mut budget = Budget { publishes: PUBLISHES_PER_RUN, bytes: BYTES_PER_RUN };

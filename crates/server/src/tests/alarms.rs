@@ -315,10 +315,18 @@ fn a_refresh_ends_if_the_client_does_not_read() {
     assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
 }
 
-/// Runs the shard for a while. Returns the most items visited and the most notifications sent in one turn.
-fn longest_turns(server: &mut Server, span: core::time::Duration) -> (u64, u64) {
+/// The most items visited and the most notifications sent in one turn, and the number of turns that did much of both.
+#[derive(Debug, Default)]
+struct Longest {
+    items: u64,
+    notifications: u64,
+    both: usize,
+}
+
+/// Runs the shard for a while.
+fn longest_turns(server: &mut Server, span: core::time::Duration) -> Longest {
     let end = server.now.instant + span;
-    let mut most = (0, 0);
+    let mut most = Longest::default();
     server.shard.take_work();
     while let Some((at, _)) = server.shard.poll_timeout().filter(|(at, _)| *at <= end) {
         let at = at.max(server.now.instant);
@@ -326,7 +334,9 @@ fn longest_turns(server: &mut Server, span: core::time::Duration) -> (u64, u64) 
         server.now.instant = at;
         server.shard.timer(server.now);
         let work = server.shard.take_work();
-        most = (most.0.max(work.items_walked), most.1.max(work.notifications));
+        most.items = most.items.max(work.items_walked);
+        most.notifications = most.notifications.max(work.notifications);
+        most.both += usize::from(work.items_walked > 200 && work.notifications > 16);
     }
     most
 }
@@ -350,16 +360,26 @@ fn neither_many_events_nor_a_refresh_makes_a_turn_long() {
     (1..=ALARMS).for_each(|number| set(&mut server, number, 85.0));
     let storm = longest_turns(&mut server, core::time::Duration::from_secs(1));
     // Their filters are equal: four items with a shared result count as one.
-    assert!(storm.0 > 250 && storm.0 < 1_000, "{storm:?} of {} items asked", ALARMS * 20);
+    assert!(storm.items > 250 && storm.items < 1_000, "{storm:?} of {} items asked", ALARMS * 20);
     // They share encoded fields: copying those of 512 events takes as long as encoding 32.
-    assert!(storm.1 > 16 && storm.1 <= 2 * 512, "{storm:?}");
+    assert!(storm.notifications > 16 && storm.notifications <= 2 * 512, "{storm:?}");
+    // Clients that keep asking during a flood: items and messages take turns, except for the last items of a burst.
+    let mut both = 0;
+    for round in 0..20 {
+        for (client, _) in &mut clients {
+            super::flow::publish(client, &mut server);
+        }
+        (1..=ALARMS).for_each(|number| set(&mut server, number, [50.0, 85.0][round % 2]));
+        both += longest_turns(&mut server, core::time::Duration::from_millis(10)).both;
+    }
+    assert!(both <= 2, "{both} turns did much of both");
     let mut client = server.session();
     let id = subscription(&mut client, &mut server);
     let wanted = item(SERVER, parameters(&filter(&FIELDS), 2_000));
     assert_eq!(create(&mut client, &mut server, id, wanted).status_code, StatusCode::GOOD);
     assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
     let refreshing = longest_turns(&mut server, core::time::Duration::from_millis(50));
-    assert!(refreshing.0 > 0 && refreshing.0 <= 16, "{refreshing:?}");
+    assert!(refreshing.items > 0 && refreshing.items <= 16, "{refreshing:?}");
     let told = refreshed(&mut client, &mut server);
     assert_eq!(told.len(), ALARMS as usize);
 }

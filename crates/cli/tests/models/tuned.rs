@@ -138,6 +138,14 @@ fn what_prevents_a_recommendation_is_told_with_its_place() {
     }
 }
 
+#[test]
+fn formulas_say_that_they_ignore_losses() {
+    let place = Place::new("losses");
+    let notes = |more: &[&str]| place.tune(more)["notes"].to_string();
+    assert!(!notes(&[]).contains("loses packets"));
+    assert!(notes(&["--force", "--set", "link.loss=1%"]).contains("the link loses packets"));
+}
+
 /// A single figure is minimized, within constraints.
 #[test]
 fn one_figure_can_be_minimized() {

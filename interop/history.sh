@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # History with asyncua in both directions: asyncua reads the history of values and events of our demo plant, and
-# `taktwerk history` reads a variable that an asyncua server historizes.
+# `taktwerk history` reads a variable that an asyncua server historizes. `taktwerk events` receives that server's events;
+# nodes.sh has events in the other direction.
 #
 #   PROGRAMS=DIR history.sh     use the taktwerk in this directory instead of building it
 #   PEER=DIR history.sh         use the asyncua in this directory instead of target/peers
@@ -87,6 +88,28 @@ check "ten of them" $? "$(cat "$work/csv" "$work/error")"
 "$programs/taktwerk" history "$url" "$node" --policy None --from -1h --aggregate Average --every 1m >"$work/csv" 2>"$work/error"
 [ $? != 0 ] && grep -q 'cannot read the history' "$work/error"
 check "unsupported aggregates give an error that says so" $? "$(cat "$work/error")"
+
+# Its own namespace is the one of the variable.
+plant="${node%%;*};s=Plant"
+ours() { # arguments of taktwerk; its output is in the files out and error
+    timeout 20 "$programs/taktwerk" "$@" >"$work/out" 2>"$work/error"
+}
+ours events "$url" "$plant" -n 4 --json
+[ "$(grep -c "\"SourceNode\":\"$plant\"" "$work/out")" = 4 ]
+check "events are received" $? "$(cat "$work/out" "$work/error")"
+ours events "$url" "$plant" -n 3 --json --filter "Severity >= 500 and SourceName = 'Plant'"
+[ "$(grep -c '"Severity":700' "$work/out")" = 3 ] && ! grep -q '"Severity":300' "$work/out"
+check "a where clause holds others back" $? "$(cat "$work/out" "$work/error")"
+# It has no Like, and OfType without subtypes.
+ours events "$url" "$plant" -n 2 --json --filter 'oftype OffNormalAlarmType' --select ConditionName ActiveState/Id AckedState/Id
+[ "$(grep -c '"AckedState/Id":false,"ActiveState/Id":true,"ConditionName":"Alarm"' "$work/out")" = 2 ]
+check "an alarm and its states" $? "$(cat "$work/out" "$work/error")"
+ours events "$url" "$plant" -n 1 --json --filter 'oftype SystemEventType' -d 1s
+[ ! -s "$work/out" ]
+check "no event of another type" $? "$(cat "$work/out")"
+ours alarms "$url" --list
+grep -q 'ConditionRefresh' "$work/error"
+check "a server without ConditionRefresh gives an error that says so" $? "$(cat "$work/out" "$work/error")"
 stop
 
 echo "count: $passed passed, $failed failed"

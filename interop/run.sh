@@ -177,7 +177,9 @@ open62541() { start o6-server "$o6/o6-server" --port 0 --variables 100 --update 
 asyncua() { start asyncua-server "$py" "$here/asyncua/server.py" --port 0 --variables 100 --update 100; }
 
 # Our smoke client has no certificate for encrypting a password, so this server must not require one.
-plain() { start taktwerk-server "$programs/taktwerk" serve --port 0 --interop --no-plant --signals 100 --policy None; }
+plain() {
+    start taktwerk-server "$programs/taktwerk" serve --port 0 --interop --no-plant --signals 100 --policy None --node-management
+}
 pair o6-client--taktwerk-server ours "$o6/o6-client" smoke
 pair asyncua-client--taktwerk-server ours "$py" "$here/asyncua/client.py" smoke
 pair asyncua-alarms--taktwerk-server ours "$py" "$here/asyncua/client.py" alarms

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""History against asyncua, both ways.
+"""History and events against asyncua, both ways.
 
     history.py client URL      reads and checks the history of values and events of the demo plant of a Taktwerk server
     history.py serve           a server with a variable that it historizes; prints READY URL and the NodeId
-                               The values are 0, 1, 2 … 199 and one second apart.
+                               The values are 0, 1, 2 … 199 and one second apart. The Object Plant raises events, twenty
+                               per second, with the severities 300 and 700 in turn; every tenth one is an alarm.
 
 The client prints a line for each check and `count: N passed, M failed`, and ends with 1 if one failed.
 """
@@ -167,6 +168,22 @@ async def check(url):
     return 1 if checks.failed else 0
 
 
+async def raise_events(server, plant):
+    """For two minutes. asyncua has events of conditions, but no methods of conditions and no ConditionRefresh."""
+    plain = await server.get_event_generator(emitting_node=plant)
+    alarm = await server.get_event_generator(ua.ObjectIds.OffNormalAlarmType, plant)
+    alarm.event.NodeId = ua.NodeId("Plant/Alarm", plant.nodeid.NamespaceIndex)
+    alarm.event.ConditionName = "Alarm"
+    alarm.event.Retain = True
+    setattr(alarm.event, "ActiveState/Id", True)
+    setattr(alarm.event, "AckedState/Id", False)
+    for number in range(2400):
+        generator = alarm if number % 10 == 9 else plain
+        generator.event.Severity = 700 if number % 2 else 300
+        await generator.trigger(message=f"event {number}")
+        await asyncio.sleep(0.05)
+
+
 async def serve():
     server = Server()
     await server.init()
@@ -187,7 +204,8 @@ async def serve():
         await storage.save_node_value(variable.nodeid, value)
     port = server.bserver._server.sockets[0].getsockname()[1]
     print(f"READY opc.tcp://127.0.0.1:{port} ns={index};s=Ramp", flush=True)
-    await asyncio.sleep(120)
+    plant = await server.nodes.objects.add_object(ua.NodeId("Plant", index), "Plant")
+    await raise_events(server, plant)
 
 
 if __name__ == "__main__":

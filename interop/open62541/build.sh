@@ -10,6 +10,8 @@
 #                             and without o6-server-nodiag. Not for OUT_DIR's default: the laboratory measures those
 #   PUBSUB_TOO=1              o6-pubsub and o6-pubsub-bench as well (another build of the library, over mbedTLS: its
 #                             OpenSSL side has no message security for PubSub)
+#   ALARMS_TOO=1              o6-alarms as well: a third build of the library, with alarms and the full namespace 0, whose
+#                             NodeSet `cargo xtask nodesets` fetches
 #
 # The programs end up in OUT_DIR/bin. Running it again when nothing has changed takes no time.
 set -eu
@@ -19,6 +21,7 @@ out=${1:-$here/../../target/peers/open62541}
 jobs=${JOBS:-2}
 optimized=${OPTIMIZED:-1}
 pubsub=${PUBSUB_TOO:-0}
+alarms=${ALARMS_TOO:-0}
 mkdir -p "$out"
 out=$(CDPATH='' cd -- "$out" && pwd)
 
@@ -38,7 +41,8 @@ fingerprint() {
 }
 now=$(fingerprint)
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && [ -x "$out/bin/o6-client" ] &&
-    { [ "$pubsub" = 0 ] || [ "$(cat "$out/pubsub.stamp" 2>/dev/null)" = "$now" ]; }; then
+    { [ "$pubsub" = 0 ] || [ "$(cat "$out/pubsub.stamp" 2>/dev/null)" = "$now" ]; } &&
+    { [ "$alarms" = 0 ] || [ "$(cat "$out/alarms.stamp" 2>/dev/null)" = "$now" ]; }; then
     say "up to date: $out/bin"
     exit 0
 fi
@@ -131,6 +135,19 @@ if [ "$pubsub" = 1 ]; then
     library library-mbedtls -DUA_ENABLE_ENCRYPTION=MBEDTLS
     programs library-mbedtls -DPEER_PUBSUB=ON
     echo "$now" >"$out/pubsub.stamp"
+fi
+if [ "$alarms" = 1 ]; then
+    # The library has these files only in its repository. Its own lists of identifiers fit any later NodeSet.
+    (cd "$here/../.." && cargo xtask nodesets >&2) || die "the published NodeSets cannot be fetched"
+    mkdir -p "$out/nodesets/Schema"
+    cp "$source"/tools/schema/*.csv "$out/nodesets/Schema/"
+    cp "$here"/../../target/codegen/node-opcua-nodesets-*/package/nodesets/Opc.Ua.NodeSet2.xml \
+        "$here"/../../target/codegen/node-opcua-nodesets-*/package/nodesets/Opc.Ua.Types.bsd "$out/nodesets/Schema/" ||
+        die "the published NodeSets have no namespace 0"
+    library library-alarms -DUA_NAMESPACE_ZERO=FULL -DUA_ENABLE_SUBSCRIPTIONS_ALARMS_CONDITIONS=ON \
+        -DUA_NODESET_DIR="$out/nodesets"
+    programs library-alarms -DPEER_ALARMS=ON
+    echo "$now" >"$out/alarms.stamp"
 fi
 echo "$now" >"$stamp"
 say "built: $out/bin"

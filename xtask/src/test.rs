@@ -79,6 +79,12 @@ const STEPS: &[Step] = &[
     slow("interoperability", "interop/all.sh", &[]),
     // It needs a JDK and Maven.
     Step { from: Extent::Nightly, ..step("Milo as a client", "interop/milo.sh", &[]) },
+    // They need a build of open62541 with the full namespace 0.
+    Step {
+        environment: &[("ALARMS_TOO", "1")],
+        from: Extent::Nightly,
+        ..step("alarms of open62541", "interop/events.sh", &[])
+    },
     // The tests replay the committed inputs of every target, and mutations of them.
     Step { from: Extent::Nightly, ..step("fuzzing", "fuzz/run.sh", &["10"]) },
     Step {

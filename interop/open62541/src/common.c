@@ -4,12 +4,15 @@
 
 #include <open62541/plugin/create_certificate.h>
 #include <open62541/util.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 UA_LogLevel peer_log_level = UA_LOGLEVEL_WARNING;
 unsigned peer_renewals;
@@ -115,6 +118,16 @@ void peer_raise_file_limit(void) {
         l.rlim_cur = l.rlim_max;
         setrlimit(RLIMIT_NOFILE, &l);
     }
+}
+
+unsigned peer_free_port(void) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if(s < 0 || bind(s, (struct sockaddr *)&a, sizeof a) || getsockname(s, (void *)&a, &len))
+        return 0;
+    close(s);
+    return ntohs(a.sin_port);
 }
 
 void json_string(FILE *f, const char *s) {

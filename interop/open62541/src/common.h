@@ -31,6 +31,9 @@ uint64_t peer_cpu_ns(void);
 bool peer_pin(int cpu);
 void peer_raise_file_limit(void);
 
+/* A TCP port that is free now, because the library does not say which one it was given; 0 if there is none. */
+unsigned peer_free_port(void);
+
 /* JSON, straight to a stream. */
 void json_string(FILE *f, const char *s);
 

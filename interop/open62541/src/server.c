@@ -12,18 +12,15 @@
 #include <open62541/server.h>
 #include <open62541/server_config_default.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <libgen.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define APPLICATION_URI "urn:taktwerk:peer:open62541:server"
@@ -355,16 +352,6 @@ static void add_test_nodes(UA_Server *server) {
 
 /* --- configuration --------------------------------------------------------------------------- */
 
-static unsigned free_port(void) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof a;
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-    if(s < 0 || bind(s, (struct sockaddr *)&a, sizeof a) || getsockname(s, (void *)&a, &len))
-        return 0;
-    close(s);
-    return ntohs(a.sin_port);
-}
-
 static void replace(UA_String *s, const char *text) {
     UA_String_clear(s);
     *s = UA_STRING_ALLOC(text);
@@ -530,7 +517,7 @@ static Options parse(int argc, char **argv) {
     if(no_diagnostics)
         run_without_diagnostics(argv);
     if(o.port == 0)
-        o.port = free_port();
+        o.port = peer_free_port();
     return o;
 }
 

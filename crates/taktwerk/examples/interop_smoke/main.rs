@@ -8,6 +8,7 @@ mod calls;
 mod data;
 mod feed;
 mod library;
+mod management;
 mod nodes;
 mod proxy;
 mod report;
@@ -61,6 +62,7 @@ async fn run(url: &str) -> Report {
     smoke.calls().await;
     smoke.paths().await;
     smoke.registration().await;
+    smoke.management().await;
     smoke.subscriptions().await;
     smoke.library().await;
     let Smoke { session, mut report, .. } = smoke;

@@ -3,7 +3,7 @@
 
 use super::disk::Route;
 use super::handles::{Open, OpenMode, status_of};
-use super::transfer::{self, Content, Made, Phase, Transfer};
+use super::transfer::{self, Committed, Content, Made, Phase, Transfer};
 use super::{Inner, Shared, Target, nodes, preparing};
 use crate::error::BuildError;
 use crate::lock::lock;
@@ -314,7 +314,10 @@ fn begin(
     content: (Made, Phase),
     purpose: (bool, Variant),
 ) -> Result<(NodeId, u32), StatusCode> {
-    let begun = lock(&inner.transfers).begin(caller, transfer, content, purpose, Instant::now())?;
+    let (id, handle, gone) =
+        lock(&inner.transfers).begin(caller, transfer, content, purpose, Instant::now())?;
+    let begun = (id, handle);
+    gone.forget(&inner.space);
     if let Err(error) = nodes::add_temporary(inner, transfer, &begun.0) {
         let mut of_file = caller.clone();
         of_file.object_id = begun.0.clone();
@@ -341,7 +344,7 @@ fn generate_for_read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Input
     if transfer.is_asynchronous {
         let content = (transfer::unmade(&transfer, caller)?, Phase::Preparing);
         let (file, handle) = begin(inner, caller, &transfer, content, purpose)?;
-        let machine = match preparing::start(inner, caller, &transfer, &file, options) {
+        let machine = match preparing::generate(inner, caller, &transfer, &file, options) {
             Ok(machine) => machine,
             Err(status) => {
                 let mut of_file = caller.clone();
@@ -368,11 +371,25 @@ fn generate_for_write(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inpu
     Ok(vec![file.into(), handle.into()])
 }
 
-/// CloseAndCommit (Part 20 §4.4.5). On return the application has processed the content. The file is deleted in any case.
+/// CloseAndCommit (Part 20 §4.4.5). Without a state machine, the application has processed the content on return.
 fn close_and_commit(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     let transfer = transfer_object(inner, caller)?;
-    let (gone, content) = lock(&inner.transfers).take(caller, inputs.take()?)?;
-    gone.forget(&inner.space);
-    transfer::commit(&transfer, caller, &mut lock(&content))?;
-    Ok(vec![NodeId::NULL.into()])
+    let (handle, is_kept) = (inputs.take()?, transfer.is_asynchronous);
+    let committed = lock(&inner.transfers).commit(caller, handle, is_kept, Instant::now())?;
+    let machine = match committed {
+        Committed::Removed(gone, written) => {
+            gone.forget(&inner.space);
+            written.map_or(Ok(()), |written| transfer::commit(&transfer, caller, written))?;
+            NodeId::NULL
+        }
+        Committed::Kept(file, written) => {
+            let started = transfer.options.check_write(caller);
+            let started = started.and_then(|()| preparing::apply(inner, caller, &transfer, &file, written));
+            started.inspect_err(|_| {
+                let gone = lock(&inner.transfers).drop_file(&file);
+                gone.forget(&inner.space);
+            })?
+        }
+    };
+    Ok(vec![machine.into()])
 }

@@ -1,7 +1,8 @@
-//! Temporary files whose content the application generates asynchronously (FileTransferStateMachineType, Part 20 §4.4.6).
+//! Temporary files whose content the application generates or processes asynchronously (FileTransferStateMachineType, Part 20
+//! §4.4.6).
 
 use super::methods::{Inputs, Outcome};
-use super::transfer::{self, Content, Transfer};
+use super::transfer::{self, Content, Done, Transfer};
 use super::{Inner, nodes};
 use crate::lock::lock;
 use crate::state_machine::{Named, Shown};
@@ -11,12 +12,15 @@ use taktwerk_schema::ids::{object_ids as o, object_type_ids};
 use taktwerk_server::callback::CallContext;
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
-/// The transitions of a reader's file, with their states.
+/// The transitions of a file that is read or written asynchronously, with their states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transition {
     IdleToReadPrepare,
     ReadPrepareToReadTransfer,
     ReadPrepareToError,
+    IdleToApplyWrite,
+    ApplyWriteToIdle,
+    ApplyWriteToError,
     ErrorToIdle,
 }
 
@@ -25,6 +29,7 @@ const READ_PREPARE: Named<'static> =
     named("ReadPrepare", o::FILE_TRANSFER_STATE_MACHINE_TYPE_READ_PREPARE, 2);
 const READ_TRANSFER: Named<'static> =
     named("ReadTransfer", o::FILE_TRANSFER_STATE_MACHINE_TYPE_READ_TRANSFER, 3);
+const APPLY_WRITE: Named<'static> = named("ApplyWrite", o::FILE_TRANSFER_STATE_MACHINE_TYPE_APPLY_WRITE, 4);
 const ERROR: Named<'static> = named("Error", o::FILE_TRANSFER_STATE_MACHINE_TYPE_ERROR, 5);
 
 const fn named(name: &'static str, id: u32, number: u32) -> Named<'static> {
@@ -35,17 +40,26 @@ impl Transition {
     const fn named(self) -> Named<'static> {
         match self {
             Self::IdleToReadPrepare => {
-                named("IdleToReadPrepare", o::FILE_TRANSFER_STATE_MACHINE_TYPE_IDLE_TO_READ_PREPARE, 1)
+                named("IdleToReadPrepare", o::FILE_TRANSFER_STATE_MACHINE_TYPE_IDLE_TO_READ_PREPARE, 12)
             }
             Self::ReadPrepareToReadTransfer => named(
                 "ReadPrepareToReadTransfer",
                 o::FILE_TRANSFER_STATE_MACHINE_TYPE_READ_PREPARE_TO_READ_TRANSFER,
-                2,
+                23,
             ),
             Self::ReadPrepareToError => {
-                named("ReadPrepareToError", o::FILE_TRANSFER_STATE_MACHINE_TYPE_READ_PREPARE_TO_ERROR, 6)
+                named("ReadPrepareToError", o::FILE_TRANSFER_STATE_MACHINE_TYPE_READ_PREPARE_TO_ERROR, 25)
             }
-            Self::ErrorToIdle => named("ErrorToIdle", o::FILE_TRANSFER_STATE_MACHINE_TYPE_ERROR_TO_IDLE, 9),
+            Self::IdleToApplyWrite => {
+                named("IdleToApplyWrite", o::FILE_TRANSFER_STATE_MACHINE_TYPE_IDLE_TO_APPLY_WRITE, 14)
+            }
+            Self::ApplyWriteToIdle => {
+                named("ApplyWriteToIdle", o::FILE_TRANSFER_STATE_MACHINE_TYPE_APPLY_WRITE_TO_IDLE, 41)
+            }
+            Self::ApplyWriteToError => {
+                named("ApplyWriteToError", o::FILE_TRANSFER_STATE_MACHINE_TYPE_APPLY_WRITE_TO_ERROR, 45)
+            }
+            Self::ErrorToIdle => named("ErrorToIdle", o::FILE_TRANSFER_STATE_MACHINE_TYPE_ERROR_TO_IDLE, 51),
         }
     }
 
@@ -54,6 +68,9 @@ impl Transition {
             Self::IdleToReadPrepare => (IDLE, READ_PREPARE),
             Self::ReadPrepareToReadTransfer => (READ_PREPARE, READ_TRANSFER),
             Self::ReadPrepareToError => (READ_PREPARE, ERROR),
+            Self::IdleToApplyWrite => (IDLE, APPLY_WRITE),
+            Self::ApplyWriteToIdle => (APPLY_WRITE, IDLE),
+            Self::ApplyWriteToError => (APPLY_WRITE, ERROR),
             Self::ErrorToIdle => (ERROR, IDLE),
         }
     }
@@ -72,9 +89,35 @@ fn shown(inner: &Inner, machine: &NodeId) -> Shown {
     Shown::at(space, id, "TransferState")
 }
 
-/// Content being generated. It does not keep the server alive.
-struct Preparing {
+/// What the application does with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Task {
+    Generate,
+    Apply,
+}
+
+impl Task {
+    const fn begins(self) -> Transition {
+        match self {
+            Self::Generate => Transition::IdleToReadPrepare,
+            Self::Apply => Transition::IdleToApplyWrite,
+        }
+    }
+
+    const fn ends(self, is_good: bool) -> Transition {
+        match (self, is_good) {
+            (Self::Generate, true) => Transition::ReadPrepareToReadTransfer,
+            (Self::Generate, false) => Transition::ReadPrepareToError,
+            (Self::Apply, true) => Transition::ApplyWriteToIdle,
+            (Self::Apply, false) => Transition::ApplyWriteToError,
+        }
+    }
+}
+
+/// A file with which the application is occupied. It does not keep the server alive.
+struct Work {
     inner: Weak<Inner>,
+    task: Task,
     file: NodeId,
     session: NodeId,
     content: Arc<Mutex<Content>>,
@@ -82,22 +125,18 @@ struct Preparing {
     is_done: bool,
 }
 
-impl Preparing {
-    fn end(&mut self, made: Result<transfer::Made, StatusCode>) {
+impl Work {
+    fn end(&mut self, done: Result<Done, StatusCode>) {
         self.is_done = true;
-        let transition = if lock(&self.content).complete(made) {
-            Transition::ReadPrepareToReadTransfer
-        } else {
-            Transition::ReadPrepareToError
-        };
+        let transition = self.task.ends(lock(&self.content).complete(done));
         let Some(inner) = self.inner.upgrade() else { return };
-        lock(&inner.transfers).prepared(&self.file, &self.session, Instant::now());
+        lock(&inner.transfers).ended(&self.file, &self.session, Instant::now());
         // If the file was deleted, so were these nodes.
         show(&self.shown, transition);
     }
 }
 
-impl Drop for Preparing {
+impl Drop for Work {
     /// The application panicked, or the thread could not be started.
     fn drop(&mut self) {
         if !self.is_done {
@@ -106,40 +145,64 @@ impl Drop for Preparing {
     }
 }
 
-/// Lets the application generate the content of a file on a separate thread. Returns the state machine.
-pub(super) fn start(
+/// Calls the application on a separate thread. Returns the state machine.
+fn start(
     inner: &Arc<Inner>,
     caller: &CallContext,
-    transfer: &Arc<Transfer>,
-    file: &NodeId,
-    options: Variant,
+    transfer: &Transfer,
+    (file, task): (&NodeId, Task),
+    call: impl FnOnce() -> Result<Done, StatusCode> + Send + 'static,
 ) -> Result<NodeId, StatusCode> {
     let added = nodes::add_machine(inner, transfer, &caller.object_id, file);
     let nodes = added.map_err(|error| error.status())?;
     let machine = nodes.first().cloned().ok_or(StatusCode::BAD_INTERNAL_ERROR)?;
-    let prepared = lock(&inner.transfers).prepare(file, nodes);
-    let content = prepared.map_err(|(gone, status)| {
+    let content = lock(&inner.transfers).occupy(file, nodes).map_err(|(gone, status)| {
         gone.forget(&inner.space);
         status
     })?;
-    let mut preparing = Preparing {
+    let mut work = Work {
         inner: Arc::downgrade(inner),
+        task,
         file: file.clone(),
         session: caller.session_id.clone(),
         content,
         shown: shown(inner, &machine),
         is_done: false,
     };
-    show(&preparing.shown, Transition::IdleToReadPrepare);
-    let (transfer, caller) = (Arc::clone(transfer), caller.clone());
-    let make = move || {
-        let made = transfer::generate(&transfer, &caller, &options);
-        preparing.end(made);
-    };
+    show(&work.shown, task.begins());
     // At most one thread per file. Worker threads are reserved for short work.
-    let thread = std::thread::Builder::new().name("file transfer".to_owned()).spawn(make);
+    let thread = std::thread::Builder::new().name("file transfer".to_owned()).spawn(move || {
+        let done = call();
+        work.end(done);
+    });
     thread.map_err(|_| StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
     Ok(machine)
+}
+
+/// Lets the application generate the content of a file. Returns the state machine.
+pub(super) fn generate(
+    inner: &Arc<Inner>,
+    caller: &CallContext,
+    transfer: &Arc<Transfer>,
+    file: &NodeId,
+    options: Variant,
+) -> Result<NodeId, StatusCode> {
+    let (of_thread, called) = (Arc::clone(transfer), caller.clone());
+    let call = move || transfer::generate(&of_thread, &called, &options).map(Done::Made);
+    start(inner, caller, transfer, (file, Task::Generate), call)
+}
+
+/// Lets the application process the content that a client has written. Returns the state machine.
+pub(super) fn apply(
+    inner: &Arc<Inner>,
+    caller: &CallContext,
+    transfer: &Arc<Transfer>,
+    file: &NodeId,
+    written: transfer::Written,
+) -> Result<NodeId, StatusCode> {
+    let (of_thread, called) = (Arc::clone(transfer), caller.clone());
+    let call = move || transfer::commit(&of_thread, &called, written).map(|()| Done::Applied);
+    start(inner, caller, transfer, (file, Task::Apply), call)
 }
 
 /// Reset (Part 20 §4.4.7).
@@ -157,8 +220,9 @@ mod tests {
     #[test]
     fn names_are_those_of_the_objects() {
         use Transition as T;
-        let all = [T::IdleToReadPrepare, T::ReadPrepareToReadTransfer, T::ReadPrepareToError, T::ErrorToIdle];
-        for transition in all {
+        let reading = [T::IdleToReadPrepare, T::ReadPrepareToReadTransfer, T::ReadPrepareToError];
+        let writing = [T::IdleToApplyWrite, T::ApplyWriteToIdle, T::ApplyWriteToError, T::ErrorToIdle];
+        for transition in reading.into_iter().chain(writing) {
             let (from, to) = transition.ends();
             let named = transition.named();
             assert_eq!(named.name, format!("{}To{}", from.name, to.name));

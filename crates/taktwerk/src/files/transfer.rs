@@ -63,8 +63,9 @@ impl Transfer {
         }
     }
 
-    /// For content that takes longer to generate than clients wait for an answer. GenerateFileForRead then returns at once with a
-    /// state machine (FileTransferStateMachineType, Part 20 §4.4.6). The content can be read in the state ReadTransfer.
+    /// For content that takes longer to generate or process than clients wait for an answer. GenerateFileForRead and
+    /// CloseAndCommit then return at once with a state machine (FileTransferStateMachineType, Part 20 §4.4.6). Content can be
+    /// read in the state ReadTransfer, and is processed when the state changes from ApplyWrite to Idle.
     #[must_use]
     pub fn asynchronous(mut self) -> Self {
         self.is_asynchronous = true;
@@ -88,7 +89,8 @@ impl Transfer {
         self
     }
 
-    /// GenerateFileForWrite and CloseAndCommit: processes the content. The client receives the returned error.
+    /// GenerateFileForWrite and CloseAndCommit: processes the content. The client receives the returned error; from an
+    /// asynchronous transfer, when it calls CloseAndCommit again.
     #[must_use]
     pub fn on_commit(
         mut self,
@@ -111,6 +113,15 @@ struct TemporaryFile {
     content: Arc<Mutex<Content>>,
     /// The nodes of its state machine, itself first; empty without one.
     machine: Vec<NodeId>,
+    /// CloseAndCommit has closed the handle.
+    is_committed: bool,
+}
+
+impl TemporaryFile {
+    /// Whether it only shows that it was processed.
+    fn is_spent(&self) -> bool {
+        self.is_committed && lock(&self.content).phase == Phase::Over
+    }
 }
 
 /// The state of the content.
@@ -120,10 +131,12 @@ pub(super) enum Phase {
     Preparing,
     /// It is complete, or the client is writing it.
     Ready,
-    /// The application failed to generate it.
+    /// The client has committed it, and the application is processing it.
+    Applying,
+    /// The application failed.
     Failed(StatusCode),
-    /// The client has reset the failure. There is nothing to read.
-    Reset,
+    /// The application has processed it, or the client has reset the failure. There is nothing to read or to write.
+    Over,
 }
 
 /// The content of a file and its generateOptions.
@@ -153,11 +166,15 @@ impl Content {
         Ok(part)
     }
 
-    /// Takes the result of the application. Returns whether the content is complete now.
-    pub(super) fn complete(&mut self, made: Result<Made, StatusCode>) -> bool {
-        match made {
-            Ok((bytes, charge)) => {
+    /// Takes the result of the application. Returns whether it is good.
+    pub(super) fn complete(&mut self, done: Result<Done, StatusCode>) -> bool {
+        match done {
+            Ok(Done::Made((bytes, charge))) => {
                 (self.bytes, self.charge, self.phase) = (bytes, charge, Phase::Ready);
+                true
+            }
+            Ok(Done::Applied) => {
+                (self.charge, self.phase) = (None, Phase::Over);
                 true
             }
             Err(status) => {
@@ -167,9 +184,14 @@ impl Content {
         }
     }
 
+    /// Takes what the client has written, to pass it to the application. The session stays charged for it.
+    fn taken(&mut self) -> Written {
+        (core::mem::take(&mut self.options), core::mem::take(&mut self.bytes))
+    }
+
     /// Writes at the position. The session is charged before the data are stored.
     pub(super) fn write(&mut self, data: &[u8], caller: &CallContext) -> Result<(), StatusCode> {
-        if !self.is_for_write {
+        if !self.is_for_write || self.phase != Phase::Ready {
             return Err(StatusCode::BAD_INVALID_STATE);
         }
         let end = self.position.saturating_add(data.len());
@@ -206,13 +228,31 @@ impl Content {
 pub(super) struct Transfers {
     objects: BTreeMap<NodeId, Arc<Transfer>>,
     files: BTreeMap<NodeId, TemporaryFile>,
-    /// The sessions for which the application is generating content, even if they no longer need it.
-    making: Vec<NodeId>,
+    /// The sessions for which the application is working, even if they no longer need it.
+    working: Vec<NodeId>,
     next: u32,
 }
 
 /// Content with its charge to the session.
 pub(super) type Made = (Vec<u8>, Option<Charge>);
+/// The generateOptions and the content of a file that a client has written.
+pub(super) type Written = (Variant, Vec<u8>);
+
+/// What the application has done.
+pub(super) enum Done {
+    /// It has generated content for a reader.
+    Made(Made),
+    /// It has processed what a client has written.
+    Applied,
+}
+
+/// A file whose client has called CloseAndCommit.
+pub(super) enum Committed {
+    /// It is removed. A file for reading has nothing to process.
+    Removed(Gone, Option<Written>),
+    /// It stays until the client has seen the result, without an open handle.
+    Kept(NodeId, Written),
+}
 
 /// A removed file whose nodes must still be deleted.
 #[must_use]
@@ -245,7 +285,7 @@ impl Transfers {
     pub(super) fn tidy(&mut self, now: Instant) -> Gone {
         let is_over = |file: &TemporaryFile| {
             // A client that waits for the application is not silent.
-            let is_waiting = || lock(&file.content).phase == Phase::Preparing;
+            let is_waiting = || matches!(lock(&file.content).phase, Phase::Preparing | Phase::Applying);
             file.life.is_over() || now.saturating_duration_since(file.used) > file.timeout && !is_waiting()
         };
         let ids: Vec<NodeId> =
@@ -260,7 +300,7 @@ impl Transfers {
         Some((Gone(file.machine), file.content))
     }
 
-    /// Adds a file for a session. Returns its id, for which the caller adds the node, and its handle.
+    /// Adds a file for a session. Returns its id, for which the caller adds the node, and its handle, and what made room for it.
     pub(super) fn begin(
         &mut self,
         caller: &CallContext,
@@ -268,8 +308,9 @@ impl Transfers {
         ((bytes, charge), phase): (Made, Phase),
         (is_for_write, options): (bool, Variant),
         now: Instant,
-    ) -> Result<(NodeId, u32), StatusCode> {
+    ) -> Result<(NodeId, u32, Gone), StatusCode> {
         self.has_room(caller)?;
+        let gone = self.make_room(caller);
         self.next = self.next.checked_add(1).unwrap_or(1);
         let id = super::nodes::child_id(&caller.object_id, &format!("{}", self.next));
         let size_max = usize::try_from(transfer.options.file_bytes_max).unwrap_or(usize::MAX);
@@ -283,23 +324,42 @@ impl Transfers {
             timeout: transfer.timeout,
             content: Arc::new(Mutex::new(content)),
             machine: Vec::new(),
+            is_committed: false,
         };
         self.files.insert(id.clone(), file);
-        Ok((id, self.next))
+        Ok((id, self.next, gone))
+    }
+
+    /// The caller's files, and how many of them only show that they were processed.
+    fn own(&self, caller: &CallContext) -> (usize, usize) {
+        let own = || self.files.values().filter(|file| file.session == caller.session_id);
+        (own().count(), own().filter(|file| file.is_spent()).count())
     }
 
     /// Whether the caller may have another file.
     pub(super) fn has_room(&self, caller: &CallContext) -> Result<(), StatusCode> {
-        let own = self.files.values().filter(|file| file.session == caller.session_id).count();
-        let making = self.making.iter().filter(|session| **session == caller.session_id).count();
-        if own.max(making) >= PER_SESSION_MAX || self.files.len().max(self.making.len()) >= FILES_MAX {
+        let (own, spent) = self.own(caller);
+        let working = self.working.iter().filter(|session| **session == caller.session_id).count();
+        let all = (self.files.len() - spent).max(self.working.len());
+        if (own - spent).max(working) >= PER_SESSION_MAX || all >= FILES_MAX {
             return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
         }
         Ok(())
     }
 
-    /// Records that the application begins to generate content for a session. `machine` are the nodes of the state machine.
-    pub(super) fn prepare(
+    /// Removes the caller's oldest file that was processed, if another one would be too many.
+    fn make_room(&mut self, caller: &CallContext) -> Gone {
+        if self.own(caller).0 < PER_SESSION_MAX && self.files.len() < FILES_MAX {
+            return Gone(Vec::new());
+        }
+        let spent =
+            self.files.iter().filter(|(_, file)| file.session == caller.session_id && file.is_spent());
+        let oldest = spent.min_by_key(|(_, file)| file.used).map(|(id, _)| id.clone());
+        oldest.and_then(|id| self.remove(&id)).map_or(Gone(Vec::new()), |(gone, _)| gone)
+    }
+
+    /// Records that the application begins to work for a session. `machine` are the nodes of the state machine.
+    pub(super) fn occupy(
         &mut self,
         id: &NodeId,
         machine: Vec<NodeId>,
@@ -309,15 +369,15 @@ impl Transfers {
             return Err((Gone(machine), StatusCode::BAD_SESSION_CLOSED));
         };
         file.machine = machine;
-        self.making.push(file.session.clone());
+        self.working.push(file.session.clone());
         Ok(Arc::clone(&file.content))
     }
 
-    /// Records that the application has generated content for a session, or failed. The client's timeout begins now, if the file
+    /// Records that the application has done its work for a session, or failed. The client's timeout begins now, if the file
     /// still exists.
-    pub(super) fn prepared(&mut self, id: &NodeId, session: &NodeId, now: Instant) {
-        if let Some(at) = self.making.iter().position(|making| making == session) {
-            self.making.swap_remove(at);
+    pub(super) fn ended(&mut self, id: &NodeId, session: &NodeId, now: Instant) {
+        if let Some(at) = self.working.iter().position(|working| working == session) {
+            self.working.swap_remove(at);
         }
         if let Some(file) = self.files.get_mut(id) {
             file.used = now;
@@ -334,7 +394,7 @@ impl Transfers {
         if !matches!(content.phase, Phase::Failed(_)) {
             return Err(StatusCode::BAD_INVALID_STATE);
         }
-        content.phase = Phase::Reset;
+        content.phase = Phase::Over;
         Ok(())
     }
 
@@ -364,22 +424,53 @@ impl Transfers {
         Ok(gone.0)
     }
 
-    /// CloseAndCommit (Part 20 §4.4.5), called on the transfer object: removes a written file and returns it.
-    pub(super) fn take(
+    /// CloseAndCommit (Part 20 §4.4.5), called on the transfer object. Afterwards the handle is no longer valid for the file.
+    ///
+    /// # Errors
+    /// For a file that was committed before: Bad_InvalidState while the application is processing it, then its error.
+    pub(super) fn commit(
         &mut self,
         caller: &CallContext,
         handle: u32,
-    ) -> Result<(Gone, Arc<Mutex<Content>>), StatusCode> {
-        let is_it = |file: &TemporaryFile| file.of == caller.object_id && is_own(file, caller, handle);
-        let found = self.files.iter().find(|(_, file)| is_it(file)).map(|(id, _)| id.clone());
-        let id = found.ok_or(StatusCode::BAD_INVALID_ARGUMENT)?;
-        self.remove(&id).ok_or(StatusCode::BAD_INVALID_ARGUMENT)
+        is_kept: bool,
+        now: Instant,
+    ) -> Result<Committed, StatusCode> {
+        let is_it = |file: &TemporaryFile| {
+            file.of == caller.object_id && file.handle == handle && file.session == caller.session_id
+        };
+        let found = self.files.iter_mut().find(|(_, file)| is_it(file));
+        let (id, file) = found.ok_or(StatusCode::BAD_INVALID_ARGUMENT)?;
+        let id = id.clone();
+        let mut content = lock(&file.content);
+        let written = match content.phase {
+            _ if !content.is_for_write => None,
+            Phase::Ready => Some(content.taken()),
+            Phase::Failed(status) => return Err(status),
+            _ => return Err(StatusCode::BAD_INVALID_STATE),
+        };
+        match written {
+            Some(written) if is_kept => {
+                content.phase = Phase::Applying;
+                drop(content);
+                (file.is_committed, file.used) = (true, now);
+                Ok(Committed::Kept(id, written))
+            }
+            written => {
+                drop(content);
+                Ok(Committed::Removed(self.drop_file(&id), written))
+            }
+        }
+    }
+
+    /// Removes a file of any session.
+    pub(super) fn drop_file(&mut self, id: &NodeId) -> Gone {
+        self.remove(id).map_or(Gone(Vec::new()), |(gone, _)| gone)
     }
 }
 
 /// A handle is valid only for its session.
 fn is_own(file: &TemporaryFile, caller: &CallContext, handle: u32) -> bool {
-    file.handle == handle && file.session == caller.session_id
+    file.handle == handle && file.session == caller.session_id && !file.is_committed
 }
 
 /// Generates the content for a reader, and charges it.
@@ -421,19 +512,16 @@ pub(super) fn empty(
     Ok((Vec::new(), caller.session_account.charge(FILE_BYTES + options.heap_size())?))
 }
 
-/// Passes the written content to the application. A file for reading needs no commit.
+/// Passes the written content to the application.
 pub(super) fn commit(
     transfer: &Transfer,
     caller: &CallContext,
-    content: &mut Content,
+    (options, bytes): Written,
 ) -> Result<(), StatusCode> {
-    if !content.is_for_write {
-        return Ok(());
-    }
     // Roles may have changed since the transfer began.
     transfer.options.check_write(caller)?;
     let commit = transfer.commit.as_ref().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
-    commit(caller, &core::mem::take(&mut content.options), core::mem::take(&mut content.bytes))
+    commit(caller, &options, bytes)
 }
 
 #[cfg(test)]
@@ -462,12 +550,16 @@ mod tests {
                 (true, Variant::Empty),
                 now,
             )
+            .map(|(id, handle, gone)| {
+                assert!(gone.0.is_empty());
+                (id, handle)
+            })
         };
         let (id, handle) = begin(&mut all, 1, start).unwrap();
         let invalid = Some(StatusCode::BAD_INVALID_ARGUMENT);
         assert_eq!(all.get(&caller(2, &id), handle, start).err(), invalid, "another session");
         assert_eq!(all.get(&caller(1, &id), handle + 1, start).err(), invalid, "another handle");
-        assert!(all.take(&caller(1, &id), handle).is_err(), "not the transfer object");
+        assert!(all.commit(&caller(1, &id), handle, true, start).is_err(), "not the transfer object");
         let content = all.get(&caller(1, &id), handle, start + Duration::from_secs(9)).unwrap();
         lock(&content).write(b"abc", &caller(1, &id)).unwrap();
         lock(&content).seek(1);

@@ -575,3 +575,102 @@ async fn content_can_be_generated_asynchronously() {
     let again = async { while one_more().await.is_err() {} };
     tokio::time::timeout(Duration::from_secs(20), again).await.unwrap();
 }
+
+#[tokio::test]
+async fn content_can_be_processed_asynchronously() {
+    let disk = Disk::new("applied");
+    let server = Server::builder()
+        .bind("127.0.0.1:0")
+        .users(|_: &str, _: &[u8]| Ok(()))
+        .allow_clear_passwords()
+        .build()
+        .unwrap();
+    let files = FileSystem::new(&server).unwrap();
+    let (finish, asked) = std::sync::mpsc::channel();
+    let asked = Mutex::new(asked);
+    let installed = Arc::new(Mutex::new(Vec::new()));
+    let result = Arc::clone(&installed);
+    let options = FolderOptions::default().write([NodeId::numeric(0, o::WELL_KNOWN_ROLE_AUTHENTICATED_USER)]);
+    let transfer = Transfer::new(options).asynchronous().on_commit(move |_, options, content| {
+        // Blocks until the test decides on the outcome.
+        let outcome: Result<(), StatusCode> =
+            asked.lock().unwrap().recv().map_err(|_| StatusCode::BAD_SHUTDOWN)?;
+        result.lock().unwrap().push((options.clone(), content));
+        outcome
+    });
+    let parent = server.namespace("urn:plant").folder("Plant").unwrap();
+    let object = files.transfer(&parent, "Firmware", transfer).unwrap().id().clone();
+    let plant = Plant { disk, server: server.spawn().unwrap(), files };
+    let (olga, emil) = (plant.log_on("olga").await, plant.log_on("emil").await);
+    let commit = m::TEMPORARY_FILE_TRANSFER_TYPE_CLOSE_AND_COMMIT;
+    let invalid_state = Err(StatusCode::BAD_INVALID_STATE);
+    let invalid_argument = Err(StatusCode::BAD_INVALID_ARGUMENT);
+    // Writes a file and commits it. Returns the file, its handle and the state machine.
+    let send = async |text: &str| {
+        let generate = m::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_WRITE;
+        let outputs = olga.call(&object, generate, vec!["v2".into()]).await?;
+        let file = NodeId::try_from(outputs[0].clone()).unwrap();
+        let handle = u32::try_from(outputs[1].clone()).unwrap();
+        let data = Variant::from(ByteString::from(text.as_bytes().to_vec()));
+        olga.call(&file, m::FILE_TYPE_WRITE, vec![handle.into(), data]).await?;
+        let outputs = olga.call(&object, commit, vec![handle.into()]).await?;
+        Ok::<_, StatusCode>((file, handle, NodeId::try_from(outputs[0].clone()).unwrap()))
+    };
+    let number = async |node: &NodeId, path: &str| {
+        let id = olga.0.find(node.clone(), path).await.unwrap();
+        olga.0.read_value::<u32>(id).await.unwrap()
+    };
+    let becomes = async |machine: &NodeId, wanted: u32| {
+        let wait = async {
+            while number(machine, "0:CurrentState/0:Number").await != wanted {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap();
+    };
+    // The last transition has the number that the type gives it.
+    let has_passed = async |machine: &NodeId, transition: u32| {
+        let known = number(&NodeId::numeric(0, transition), "0:TransitionNumber").await;
+        assert_eq!(number(machine, "0:LastTransition/0:Number").await, known);
+    };
+
+    let (file, handle, machine) = send("one").await.unwrap();
+    becomes(&machine, 4).await;
+    has_passed(&machine, o::FILE_TRANSFER_STATE_MACHINE_TYPE_IDLE_TO_APPLY_WRITE).await;
+    assert_eq!(
+        olga.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await,
+        invalid_argument,
+        "it is closed"
+    );
+    assert_eq!(olga.call(&object, commit, vec![handle.into()]).await, invalid_state, "it is being processed");
+    assert_eq!(emil.call(&object, commit, vec![handle.into()]).await, invalid_argument, "another session");
+    finish.send(Ok(())).unwrap();
+    becomes(&machine, 1).await;
+    has_passed(&machine, o::FILE_TRANSFER_STATE_MACHINE_TYPE_APPLY_WRITE_TO_IDLE).await;
+    assert_eq!(*installed.lock().unwrap(), [(Variant::from("v2"), b"one".to_vec())]);
+    assert_eq!(olga.call(&object, commit, vec![handle.into()]).await, invalid_state, "it is processed once");
+
+    // A failure is told to whoever commits again, until it is reset.
+    finish.send(Err(StatusCode::BAD_DATA_LOST)).unwrap();
+    let (_, handle, machine) = send("two").await.unwrap();
+    becomes(&machine, 5).await;
+    has_passed(&machine, o::FILE_TRANSFER_STATE_MACHINE_TYPE_APPLY_WRITE_TO_ERROR).await;
+    let again = olga.call(&object, commit, vec![handle.into()]).await;
+    assert_eq!(again, Err(StatusCode::BAD_DATA_LOST));
+    let reset = m::FILE_TRANSFER_STATE_MACHINE_TYPE_RESET;
+    olga.call(&machine, reset, Vec::new()).await.unwrap();
+    becomes(&machine, 1).await;
+    has_passed(&machine, o::FILE_TRANSFER_STATE_MACHINE_TYPE_ERROR_TO_IDLE).await;
+
+    // Machines of processed files give way to new files of their session, but not work that is not done.
+    for _ in 0..8 {
+        finish.send(Ok(())).unwrap();
+        let (_, _, machine) = send("more").await.unwrap();
+        becomes(&machine, 1).await;
+    }
+    for _ in 0..4 {
+        send("late").await.unwrap();
+    }
+    assert_eq!(send("too many").await.err(), Some(StatusCode::BAD_TOO_MANY_OPERATIONS));
+    drop(finish);
+}

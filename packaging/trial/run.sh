@@ -38,6 +38,32 @@ runs() {
     [ "$outcome" = 0 ] && [ "$ended" = 0 ] || { echo "it ended with $ended"; cat "$scratch/server"; return 1; }
 }
 
+# A program without a feature refuses its destinations.
+has_destinations() { # program
+    mkdir -p "$scratch/destinations"
+    cat >"$scratch/destinations/gateway.toml" <<END
+[server]
+state = "state"
+[[source]]
+name = "signals"
+type = "simulation"
+tags = [{ name = "Level", signal = "sine" }]
+[[destination]]
+name = "kafka"
+type = "kafka"
+brokers = ["localhost"]
+[[destination]]
+name = "nats"
+type = "nats"
+url = "nats://localhost"
+[[destination]]
+name = "parquet"
+type = "parquet"
+folder = "values"
+END
+    "$1" config check "$scratch/destinations/gateway.toml"
+}
+
 archive() {
     folder=$scratch/archive
     mkdir -p "$folder"
@@ -50,6 +76,9 @@ archive() {
     check 'archive: the completions are good for bash' bash -n "$folder/share/bash-completion/completions/taktwerk"
     if [ "$kind" = release ]; then
         check 'archive: the program is static' is_static "$folder/bin/taktwerk"
+    fi
+    if [ "$kind" = release ]; then
+        check 'archive: it has every destination' has_destinations "$folder/bin/taktwerk"
     fi
     check 'archive: the version is that of the file' sh -c "'$folder/bin/taktwerk' --version | grep -F '$version'"
     client=$folder/bin/taktwerk

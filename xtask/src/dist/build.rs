@@ -8,6 +8,9 @@ use std::process::Command;
 /// The oldest supported C library: that of Debian 11, Ubuntu 20.04 and RHEL 9.
 pub(super) const GLIBC: &str = "2.31";
 
+/// Features of the command beyond the default ones: who installs a package has no compiler to add a destination.
+pub(super) const FEATURES: &str = "kafka,nats,parquet";
+
 /// The programs for a machine.
 pub(super) struct Programs {
     /// For distributions: resolves hosts and users with the system's configuration, and returns freed memory.
@@ -54,7 +57,8 @@ fn compile(
     let _ = Command::new("rustup").args(["-q", "target", "add", &target]).current_dir(&place.root).status();
     let programs = tools::zig(place)?;
     let mut cargo = Command::new(programs.join("cargo-zigbuild"));
-    cargo.args(["zigbuild", "--release", "--locked", "--package", "taktwerk-cli", "--target"]);
+    cargo.args(["zigbuild", "--release", "--locked", "--package", "taktwerk-cli"]);
+    cargo.args(["--features", FEATURES, "--target"]);
     cargo.arg(version.map_or_else(|| target.clone(), |version| format!("{target}.{version}")));
     cargo.current_dir(&place.root).env("PATH", tools::path_with(&programs));
     cargo.env("SOURCE_DATE_EPOCH", place.time.to_string());

@@ -1,6 +1,6 @@
 //! The licences of everything compiled into the program, which have to be distributed with it.
 
-use super::{Place, captured};
+use super::{Place, build, captured};
 use crate::Failure;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,9 @@ pub(super) fn copyright(place: &Place) -> Result<String, Failure> {
 fn linked(place: &Place) -> Result<Vec<Linked>, Failure> {
     let mut cargo = Command::new("cargo");
     cargo.args(["metadata", "--locked", "--format-version", "1", "--filter-platform"]);
-    cargo.arg("x86_64-unknown-linux-gnu").current_dir(&place.root);
+    let features = build::FEATURES.split(',').map(|feature| format!("taktwerk-cli/{feature}"));
+    cargo.args(["x86_64-unknown-linux-gnu", "--features", &features.collect::<Vec<_>>().join(",")]);
+    cargo.current_dir(&place.root);
     let metadata: Value = serde_json::from_str(&captured(&mut cargo)?)
         .map_err(|error| format!("cargo metadata wrote something that is no JSON: {error}"))?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -130,6 +132,7 @@ mod tests {
         let crates = linked(&place).unwrap();
         let has = |name: &str| crates.iter().any(|one| one.name == name && !one.licence.is_empty());
         assert!(has("tokio") && has("aws-lc-rs") && has("rusqlite"));
+        assert!(has("rskafka") && has("async-nats") && has("parquet"), "features of the packages");
         assert!(!has("proptest") && !has("taktwerk-server"));
         assert!(crates.iter().find(|one| one.name == "tokio").is_some_and(|one| !one.texts.is_empty()));
         let text = text(&place).unwrap();

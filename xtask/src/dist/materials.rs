@@ -1,6 +1,6 @@
 //! The software bill of materials in CycloneDX format: crates and versions in the program.
 
-use super::{Place, captured, tools, write};
+use super::{Place, build, captured, tools, write};
 use crate::Failure;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +14,8 @@ pub(super) fn make(place: &Place) -> Result<(), Failure> {
     let folder = place.root.join("crates").join("cli");
     let mut tool = Command::new(tools::cargo_cyclonedx(place)?);
     tool.args(["cyclonedx", "-q", "--format", "json", "--spec-version", "1.5", "--describe", "binaries"]);
-    tool.args(["--no-build-deps", "--manifest-path"]).arg(folder.join("Cargo.toml"));
+    tool.args(["--no-build-deps", "--features", build::FEATURES, "--manifest-path"])
+        .arg(folder.join("Cargo.toml"));
     tool.env("SOURCE_DATE_EPOCH", place.time.to_string()).current_dir(&place.root);
     captured(&mut tool)?;
     let written = folder.join(format!("taktwerk{ENDING}"));

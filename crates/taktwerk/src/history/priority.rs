@@ -111,7 +111,9 @@ impl Guard {
     fn start(native: ThreadId, shared: &Arc<Shared>) -> Option<Self> {
         let (end, ended) = channel();
         let shared = Arc::clone(shared);
-        let look = move || guard(native, &shared, &ended);
+        // A pointer in musl, which threads may not share. It is only handed back to the library.
+        let native = native as usize;
+        let look = move || guard(native as ThreadId, &shared, &ended);
         let thread =
             thread::Builder::new().name("taktwerk-guard".to_owned()).stack_size(64 << 10).spawn(look);
         Some(Self { end: Some(end), thread: Some(thread.ok()?) })

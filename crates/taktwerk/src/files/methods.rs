@@ -349,7 +349,8 @@ fn generate_for_read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Input
             Err(status) => {
                 let mut of_file = caller.clone();
                 of_file.object_id = file;
-                if let Ok(gone) = lock(&inner.transfers).close(&of_file, handle) {
+                let closed = lock(&inner.transfers).close(&of_file, handle);
+                if let Ok(gone) = closed {
                     gone.forget(&inner.space);
                 }
                 return Err(status);

@@ -17,8 +17,8 @@
 //!
 //! The application generates and processes temporary files (Part 20 §4.4): see [`FileSystem::transfer`].
 //!
-//! - `transfer`: temporary files; `preparing`: asynchronously generated content; `disk`: access to the directory; `handles`: open
-//!   files;
+//! - `transfer`: temporary files; `preparing`: content that is generated and processed asynchronously; `disk`: access to the
+//!   directory; `handles`: open files;
 //! - `methods`: the Methods; `nodes`: the objects of files; `shown`: the mapping between nodes and files.
 
 mod disk;

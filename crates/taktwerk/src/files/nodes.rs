@@ -45,6 +45,8 @@ fn access(options: &FolderOptions) -> Access {
         return Access::default();
     }
     let look = PermissionType::BROWSE | PermissionType::READ | PermissionType::CALL;
+    // Of state machines.
+    let look = look | PermissionType::RECEIVE_EVENTS;
     let mut roles: Vec<NodeId> = options.read.iter().chain(&options.write).cloned().collect();
     roles.sort_unstable();
     roles.dedup();
@@ -138,9 +140,14 @@ pub(super) fn add_machine(
         type_definition: Some(&ns0(object_type_ids::FILE_TRANSFER_STATE_MACHINE_TYPE)),
     };
     let optional = ["CurrentState/Number", "LastTransition/Number", "LastTransition/TransitionTime"];
-    let spec = NodeSpec::object(id, name).access(access(&transfer.options)).event_notifier(1);
+    let access = access(&transfer.options);
+    let spec = NodeSpec::object(id, name).access(access.clone()).event_notifier(1);
     let added = inner.space.add_instance(spec, under, &optional, now())?;
-    Ok(added.into_iter().map(|(_, id)| id).collect())
+    let nodes: Vec<NodeId> = added.into_iter().map(|(_, id)| id).collect();
+    // Who may not see the file may not see the states of its machine either.
+    let own = nodes.iter().filter(|node| node.namespace_index == file.namespace_index);
+    own.skip(1).try_for_each(|node| inner.space.set_access(node, access.clone()))?;
+    Ok(nodes)
 }
 
 /// DataType, value and source of a property.

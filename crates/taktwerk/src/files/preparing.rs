@@ -2,11 +2,11 @@
 //! §4.4.6).
 
 use super::methods::{Inputs, Outcome};
-use super::transfer::{self, Content, Done, Transfer};
+use super::transfer::{self, Begun, Done, Transfer};
 use super::{Inner, nodes};
 use crate::lock::lock;
 use crate::state_machine::{Named, Shown};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 use taktwerk_schema::ids::{object_ids as o, object_type_ids};
 use taktwerk_server::callback::CallContext;
@@ -76,11 +76,15 @@ impl Transition {
     }
 }
 
+/// Shows a transition, if the machine was not deleted. A client that waits for a state then also sees the transition.
 fn show(shown: &Shown, transition: Transition) {
+    if !shown.is_there() {
+        return;
+    }
     let (from, to) = transition.ends();
     let transition = transition.named();
-    shown.show_state(&to);
     shown.show_transition(&transition);
+    shown.show_state(&to);
     shown.raise(object_type_ids::TRANSITION_EVENT_TYPE, &transition, (&from, &to));
 }
 
@@ -119,8 +123,7 @@ struct Work {
     inner: Weak<Inner>,
     task: Task,
     file: NodeId,
-    session: NodeId,
-    content: Arc<Mutex<Content>>,
+    begun: Begun,
     shown: Shown,
     is_done: bool,
 }
@@ -128,11 +131,11 @@ struct Work {
 impl Work {
     fn end(&mut self, done: Result<Done, StatusCode>) {
         self.is_done = true;
-        let transition = self.task.ends(lock(&self.content).complete(done));
+        let _order = lock(&self.begun.order);
         let Some(inner) = self.inner.upgrade() else { return };
-        lock(&inner.transfers).ended(&self.file, &self.session, Instant::now());
-        // If the file was deleted, so were these nodes.
-        show(&self.shown, transition);
+        let is_good = lock(&inner.transfers).ended(&self.file, &self.begun.content, done, Instant::now());
+        show(&self.shown, self.task.ends(is_good));
+        inner.tidy_transfers();
     }
 }
 
@@ -156,7 +159,8 @@ fn start(
     let added = nodes::add_machine(inner, transfer, &caller.object_id, file);
     let nodes = added.map_err(|error| error.status())?;
     let machine = nodes.first().cloned().ok_or(StatusCode::BAD_INTERNAL_ERROR)?;
-    let content = lock(&inner.transfers).occupy(file, nodes).map_err(|(gone, status)| {
+    let occupied = lock(&inner.transfers).occupy(caller, file, nodes);
+    let begun = occupied.map_err(|(gone, status)| {
         gone.forget(&inner.space);
         status
     })?;
@@ -164,8 +168,7 @@ fn start(
         inner: Arc::downgrade(inner),
         task,
         file: file.clone(),
-        session: caller.session_id.clone(),
-        content,
+        begun,
         shown: shown(inner, &machine),
         is_done: false,
     };
@@ -207,6 +210,8 @@ pub(super) fn apply(
 
 /// Reset (Part 20 §4.4.7).
 pub(super) fn reset(inner: &Arc<Inner>, caller: &CallContext, _: Inputs) -> Outcome {
+    let order = lock(&inner.transfers).order(caller)?;
+    let _order = lock(&order);
     lock(&inner.transfers).reset(caller)?;
     show(&shown(inner, &caller.object_id), Transition::ErrorToIdle);
     Ok(Vec::new())

@@ -20,6 +20,8 @@ use taktwerk_types::{NodeId, StatusCode, Variant};
 const PER_SESSION_MAX: usize = 4;
 /// Most files of all sessions together.
 const FILES_MAX: usize = 64;
+/// Most files with which the application is occupied for one user.
+const WORKING_PER_USER_MAX: usize = 16;
 /// Bytes charged for a file in addition to its content: its node and state.
 const FILE_BYTES: usize = 2048;
 /// Longest Read in bytes.
@@ -115,10 +117,13 @@ struct TemporaryFile {
     machine: Vec<NodeId>,
     /// CloseAndCommit has closed the handle.
     is_committed: bool,
+    /// Locked from a change of the phase until it is shown, so that transitions are shown in their order. Locked before all
+    /// others.
+    order: Arc<Mutex<()>>,
 }
 
 impl TemporaryFile {
-    /// Whether it only shows that it was processed.
+    /// Whether it was processed and is kept only for its state machine.
     fn is_spent(&self) -> bool {
         self.is_committed && lock(&self.content).phase == Phase::Over
     }
@@ -174,7 +179,7 @@ impl Content {
                 true
             }
             Ok(Done::Applied) => {
-                (self.charge, self.phase) = (None, Phase::Over);
+                self.phase = Phase::Over;
                 true
             }
             Err(status) => {
@@ -184,9 +189,15 @@ impl Content {
         }
     }
 
-    /// Takes what the client has written, to pass it to the application. The session stays charged for it.
-    fn taken(&mut self) -> Written {
-        (core::mem::take(&mut self.options), core::mem::take(&mut self.bytes))
+    /// Takes what the client has written, to pass it to the application. From now on, nothing can be written.
+    fn taken(&mut self, caller: &CallContext) -> Result<Written, StatusCode> {
+        let charge = caller.session_account.charge(FILE_BYTES)?;
+        self.phase = Phase::Applying;
+        Ok(Written {
+            options: core::mem::take(&mut self.options),
+            bytes: core::mem::take(&mut self.bytes),
+            _charge: core::mem::replace(&mut self.charge, charge),
+        })
     }
 
     /// Writes at the position. The session is charged before the data are stored.
@@ -228,15 +239,32 @@ impl Content {
 pub(super) struct Transfers {
     objects: BTreeMap<NodeId, Arc<Transfer>>,
     files: BTreeMap<NodeId, TemporaryFile>,
-    /// The sessions for which the application is working, even if they no longer need it.
-    working: Vec<NodeId>,
+    /// What the application is working on, even if the file was deleted.
+    working: Vec<Working>,
     next: u32,
 }
 
 /// Content with its charge to the session.
 pub(super) type Made = (Vec<u8>, Option<Charge>);
-/// The generateOptions and the content of a file that a client has written.
-pub(super) type Written = (Variant, Vec<u8>);
+/// What a client has written, to be processed. The session stays charged for it.
+pub(super) struct Written {
+    options: Variant,
+    bytes: Vec<u8>,
+    _charge: Option<Charge>,
+}
+
+/// A file with which the application is occupied.
+struct Working {
+    file: NodeId,
+    session: NodeId,
+    user: Option<Box<str>>,
+}
+
+/// What the application needs to begin.
+pub(super) struct Begun {
+    pub(super) content: Arc<Mutex<Content>>,
+    pub(super) order: Arc<Mutex<()>>,
+}
 
 /// What the application has done.
 pub(super) enum Done {
@@ -300,7 +328,8 @@ impl Transfers {
         Some((Gone(file.machine), file.content))
     }
 
-    /// Adds a file for a session. Returns its id, for which the caller adds the node, and its handle, and what made room for it.
+    /// Adds a file for a session. Returns its id, for which the caller adds the node, and its handle, and the evicted file,
+    /// whose nodes the caller deletes.
     pub(super) fn begin(
         &mut self,
         caller: &CallContext,
@@ -325,71 +354,90 @@ impl Transfers {
             content: Arc::new(Mutex::new(content)),
             machine: Vec::new(),
             is_committed: false,
+            order: Arc::default(),
         };
         self.files.insert(id.clone(), file);
         Ok((id, self.next, gone))
     }
 
-    /// The caller's files, and how many of them only show that they were processed.
-    fn own(&self, caller: &CallContext) -> (usize, usize) {
-        let own = || self.files.values().filter(|file| file.session == caller.session_id);
-        (own().count(), own().filter(|file| file.is_spent()).count())
-    }
-
-    /// Whether the caller may have another file.
+    /// Whether the caller may have another file. A file with which the application is occupied counts until it is done, even if
+    /// it was deleted.
     pub(super) fn has_room(&self, caller: &CallContext) -> Result<(), StatusCode> {
-        let (own, spent) = self.own(caller);
-        let working = self.working.iter().filter(|session| **session == caller.session_id).count();
-        let all = (self.files.len() - spent).max(self.working.len());
-        if (own - spent).max(working) >= PER_SESSION_MAX || all >= FILES_MAX {
+        let is_working = |id: &NodeId| self.working.iter().any(|working| working.file == *id);
+        let idle = self.files.iter().filter(|(id, file)| !file.is_spent() && !is_working(id));
+        let own = idle.clone().filter(|(_, file)| file.session == caller.session_id).count();
+        let working = self.working.iter().filter(|working| working.session == caller.session_id).count();
+        // Sessions can end before the application does, and others can follow.
+        let of_user = self.working.iter().filter(|working| working.user == caller.user).count();
+        if own + working >= PER_SESSION_MAX
+            || of_user >= WORKING_PER_USER_MAX
+            || idle.count() + self.working.len() >= FILES_MAX
+        {
             return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
         }
         Ok(())
     }
 
-    /// Removes the caller's oldest file that was processed, if another one would be too many.
+    /// Removes the oldest file that was processed if another one would be too many: one of the caller, or of any session.
     fn make_room(&mut self, caller: &CallContext) -> Gone {
-        if self.own(caller).0 < PER_SESSION_MAX && self.files.len() < FILES_MAX {
+        let is_own = |file: &TemporaryFile| file.session == caller.session_id;
+        let is_full = self.files.len() >= FILES_MAX;
+        if !is_full && self.files.values().filter(|file| is_own(file)).count() < PER_SESSION_MAX {
             return Gone(Vec::new());
         }
-        let spent =
-            self.files.iter().filter(|(_, file)| file.session == caller.session_id && file.is_spent());
+        let spent = self.files.iter().filter(|(_, file)| file.is_spent() && (is_full || is_own(file)));
         let oldest = spent.min_by_key(|(_, file)| file.used).map(|(id, _)| id.clone());
-        oldest.and_then(|id| self.remove(&id)).map_or(Gone(Vec::new()), |(gone, _)| gone)
+        oldest.map_or(Gone(Vec::new()), |id| self.drop_file(&id))
     }
 
     /// Records that the application begins to work for a session. `machine` are the nodes of the state machine.
     pub(super) fn occupy(
         &mut self,
+        caller: &CallContext,
         id: &NodeId,
         machine: Vec<NodeId>,
-    ) -> Result<Arc<Mutex<Content>>, (Gone, StatusCode)> {
+    ) -> Result<Begun, (Gone, StatusCode)> {
         // The session and with it the file may have ended in the meantime.
         let Some(file) = self.files.get_mut(id) else {
             return Err((Gone(machine), StatusCode::BAD_SESSION_CLOSED));
         };
         file.machine = machine;
-        self.working.push(file.session.clone());
-        Ok(Arc::clone(&file.content))
+        let (session, user) = (file.session.clone(), caller.user.clone());
+        self.working.push(Working { file: id.clone(), session, user });
+        Ok(Begun { content: Arc::clone(&file.content), order: Arc::clone(&file.order) })
     }
 
-    /// Records that the application has done its work for a session, or failed. The client's timeout begins now, if the file
-    /// still exists.
-    pub(super) fn ended(&mut self, id: &NodeId, session: &NodeId, now: Instant) {
-        if let Some(at) = self.working.iter().position(|working| working == session) {
-            self.working.swap_remove(at);
-        }
+    /// Takes what the application has done. Returns whether it is good. The client's timeout begins now, if the file still
+    /// exists.
+    pub(super) fn ended(
+        &mut self,
+        id: &NodeId,
+        content: &Mutex<Content>,
+        done: Result<Done, StatusCode>,
+        now: Instant,
+    ) -> bool {
+        self.working.retain(|working| working.file != *id);
         if let Some(file) = self.files.get_mut(id) {
             file.used = now;
         }
+        lock(content).complete(done)
+    }
+
+    /// The order of transitions of a state machine that belongs to the caller.
+    pub(super) fn order(&self, caller: &CallContext) -> Result<Arc<Mutex<()>>, StatusCode> {
+        self.of_machine(caller).map(|file| Arc::clone(&file.order))
+    }
+
+    fn of_machine(&self, caller: &CallContext) -> Result<&TemporaryFile, StatusCode> {
+        let is_it = |file: &&TemporaryFile| {
+            file.machine.first() == Some(&caller.object_id) && file.session == caller.session_id
+        };
+        self.files.values().find(is_it).ok_or(StatusCode::BAD_INVALID_ARGUMENT)
     }
 
     /// Reset (Part 20 §4.4.7), called on the state machine of a file.
     pub(super) fn reset(&mut self, caller: &CallContext) -> Result<(), StatusCode> {
-        let is_it = |file: &&TemporaryFile| {
-            file.machine.first() == Some(&caller.object_id) && file.session == caller.session_id
-        };
-        let file = self.files.values().find(is_it).ok_or(StatusCode::BAD_INVALID_ARGUMENT)?;
+        let file = self.of_machine(caller)?;
         let mut content = lock(&file.content);
         if !matches!(content.phase, Phase::Failed(_)) {
             return Err(StatusCode::BAD_INVALID_STATE);
@@ -444,13 +492,12 @@ impl Transfers {
         let mut content = lock(&file.content);
         let written = match content.phase {
             _ if !content.is_for_write => None,
-            Phase::Ready => Some(content.taken()),
+            Phase::Ready => Some(content.taken(caller)?),
             Phase::Failed(status) => return Err(status),
             _ => return Err(StatusCode::BAD_INVALID_STATE),
         };
         match written {
             Some(written) if is_kept => {
-                content.phase = Phase::Applying;
                 drop(content);
                 (file.is_committed, file.used) = (true, now);
                 Ok(Committed::Kept(id, written))
@@ -513,14 +560,11 @@ pub(super) fn empty(
 }
 
 /// Passes the written content to the application.
-pub(super) fn commit(
-    transfer: &Transfer,
-    caller: &CallContext,
-    (options, bytes): Written,
-) -> Result<(), StatusCode> {
+pub(super) fn commit(transfer: &Transfer, caller: &CallContext, written: Written) -> Result<(), StatusCode> {
     // Roles may have changed since the transfer began.
     transfer.options.check_write(caller)?;
     let commit = transfer.commit.as_ref().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
+    let Written { options, bytes, _charge } = written;
     commit(caller, &options, bytes)
 }
 

@@ -581,6 +581,7 @@ async fn content_can_be_processed_asynchronously() {
     let disk = Disk::new("applied");
     let server = Server::builder()
         .bind("127.0.0.1:0")
+        .anonymous()
         .users(|_: &str, _: &[u8]| Ok(()))
         .allow_clear_passwords()
         .build()
@@ -590,7 +591,8 @@ async fn content_can_be_processed_asynchronously() {
     let asked = Mutex::new(asked);
     let installed = Arc::new(Mutex::new(Vec::new()));
     let result = Arc::clone(&installed);
-    let options = FolderOptions::default().write([NodeId::numeric(0, o::WELL_KNOWN_ROLE_AUTHENTICATED_USER)]);
+    let users = role(o::WELL_KNOWN_ROLE_AUTHENTICATED_USER);
+    let options = FolderOptions::default().read([users.clone()]).write([users]);
     let transfer = Transfer::new(options).asynchronous().on_commit(move |_, options, content| {
         // Blocks until the test decides on the outcome.
         let outcome: Result<(), StatusCode> =
@@ -644,13 +646,25 @@ async fn content_can_be_processed_asynchronously() {
     );
     assert_eq!(olga.call(&object, commit, vec![handle.into()]).await, invalid_state, "it is being processed");
     assert_eq!(emil.call(&object, commit, vec![handle.into()]).await, invalid_argument, "another session");
+    // Who may not see files may not see what is done with them either.
+    let stranger = Client::builder(&plant.server.url()).connect().await.unwrap();
+    for path in ["0:CurrentState", "0:CurrentState/0:Number", "0:LastTransition/0:Id"] {
+        let node = olga.0.find(machine.clone(), path).await.unwrap();
+        assert!(olga.0.read(node.clone()).await.unwrap().status.unwrap_or_default().is_good(), "{path}");
+        let hidden = stranger.read(node).await.map(|value| value.status);
+        let refused = [StatusCode::BAD_USER_ACCESS_DENIED, StatusCode::BAD_NODE_ID_UNKNOWN];
+        assert!(
+            hidden.as_ref().is_ok_and(|status| status.is_some_and(|it| refused.contains(&it))),
+            "{path}: {hidden:?}"
+        );
+    }
     finish.send(Ok(())).unwrap();
     becomes(&machine, 1).await;
     has_passed(&machine, o::FILE_TRANSFER_STATE_MACHINE_TYPE_APPLY_WRITE_TO_IDLE).await;
     assert_eq!(*installed.lock().unwrap(), [(Variant::from("v2"), b"one".to_vec())]);
     assert_eq!(olga.call(&object, commit, vec![handle.into()]).await, invalid_state, "it is processed once");
 
-    // A failure is told to whoever commits again, until it is reset.
+    // CloseAndCommit returns the error again until Reset.
     finish.send(Err(StatusCode::BAD_DATA_LOST)).unwrap();
     let (_, handle, machine) = send("two").await.unwrap();
     becomes(&machine, 5).await;
@@ -662,7 +676,7 @@ async fn content_can_be_processed_asynchronously() {
     becomes(&machine, 1).await;
     has_passed(&machine, o::FILE_TRANSFER_STATE_MACHINE_TYPE_ERROR_TO_IDLE).await;
 
-    // Machines of processed files give way to new files of their session, but not work that is not done.
+    // New files evict processed files of their session, but not those with which the application is occupied.
     for _ in 0..8 {
         finish.send(Ok(())).unwrap();
         let (_, _, machine) = send("more").await.unwrap();

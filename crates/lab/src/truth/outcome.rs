@@ -6,10 +6,10 @@ use crate::latency::Summary as TimesSummary;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome};
 use crate::scenario::{Condition, Kind};
-use crate::statistics::median;
+use crate::statistics::{median, within};
 use serde::Serialize;
 use taktwerk_load::result::Figure;
-use taktwerk_model::cpu::Noise;
+use taktwerk_model::cpu::{Noise, own_interval};
 
 /// One load, measured and simulated.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,6 +46,9 @@ pub struct Error {
     pub bias: f64,
     /// Number of loads.
     pub loads: usize,
+    /// 95 % interval of the simulator's own median error, for which the noise of the measurements does not count. Without
+    /// repetitions, noise may explain all of it. `None` if there are too few loads.
+    pub interval: Option<(f64, f64)>,
     /// Median difference between one more measurement of a load and the median of its others; `None` if no load was
     /// repeated.
     pub again: Option<f64>,
@@ -141,11 +144,13 @@ impl Summary {
             let repetitions: Vec<Vec<f64>> =
                 pairs.iter().filter_map(|pair| pair.repetitions.get(at).cloned()).collect();
             let noise = Noise::of_values(&repetitions);
+            let floor = noise.map_or(f64::INFINITY, |noise| noise.floor);
             Some(Error {
                 figure,
                 median: median(&absolute)?,
                 bias: median(&all)?,
                 loads: all.len(),
+                interval: own_interval(&all, floor),
                 again: noise.map(|noise| noise.again),
                 floor: noise.map(|noise| noise.floor),
             })
@@ -192,7 +197,15 @@ pub fn outcome(pairs: &[Pair], skipped: Vec<String>) -> Outcome {
     }
     outcome.grids.push(grid);
     let summary = Summary::of(pairs);
-    let columns = ["figure", "absolute error %", "error %", "loads", "repeatability ± %", "noise floor %"];
+    let columns = [
+        "figure",
+        "absolute error %",
+        "95 % interval",
+        "error %",
+        "loads",
+        "repeatability ± %",
+        "noise floor %",
+    ];
     let mut medians = Grid::new("Median over the loads", 1, &columns);
     let percent =
         |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}", share * 100.0));
@@ -200,6 +213,7 @@ pub fn outcome(pairs: &[Pair], skipped: Vec<String>) -> Outcome {
         medians.row([
             error.figure.to_owned(),
             format!("{:.1}", error.median * 100.0),
+            interval(error).unwrap_or_else(|| "–".to_owned()),
             format!("{:+.1}", error.bias * 100.0),
             error.loads.to_string(),
             percent(error.again),
@@ -213,14 +227,22 @@ pub fn outcome(pairs: &[Pair], skipped: Vec<String>) -> Outcome {
         outcome.finding(
             &format!("the median error of the {figure} is at most {:.0} %", most * 100.0),
             // A figure without measurements must not count as accurate.
-            Some(error.is_some_and(|error| error.median <= most)),
+            error.map_or(Some(false), |error| error.interval.and_then(|interval| within(interval, most))),
             error.map_or_else(
                 || "not measured".to_owned(),
-                |error| format!("{:.1} % over {} loads", error.median * 100.0, error.loads),
+                |error| {
+                    let interval = interval(error).unwrap_or_else(|| "too few for an interval".to_owned());
+                    format!("{:.1} % over {} loads, {interval}", error.median * 100.0, error.loads)
+                },
             ),
         );
     }
     outcome
+}
+
+/// The interval of an error in percent.
+fn interval(error: &Error) -> Option<String> {
+    error.interval.map(|(low, high)| format!("{:.1} to {:.1}", low * 100.0, high * 100.0))
 }
 
 #[cfg(test)]
@@ -237,17 +259,41 @@ mod tests {
         }
     }
 
+    /// The verdict on the mean over twelve loads that are simulated wrong by a share, each measured twice.
+    fn verdict(errors: impl Fn(usize) -> f64, noise: f64) -> Option<bool> {
+        let pairs: Vec<Pair> = (0..12)
+            .map(|at| {
+                let mut pair = pair((10.0, 10.0 * (1.0 + errors(at))));
+                pair.repetitions[0] = vec![10.0, 10.0 * (1.0 + noise)];
+                pair
+            })
+            .collect();
+        outcome(&pairs, Vec::new()).findings[0].holds
+    }
+
     #[test]
-    fn medians_of_errors_decide() {
+    fn intervals_of_median_errors_decide() {
         let pairs = [pair((10.0, 9.5)), pair((10.0, 12.0)), pair((1.0, 1.02))];
         let summary = Summary::of(&pairs);
         let [mean, p99, cpu] = &summary.errors[..] else { panic!("{summary:?}") };
         assert!((mean.median - 0.05).abs() < 1e-9 && (mean.bias - 0.02).abs() < 1e-9, "{mean:?}");
         assert!((p99.median - 0.1).abs() < 1e-9 && cpu.median == 0.0, "{summary:?}");
-        let said = outcome(&pairs, Vec::new());
-        assert_eq!(said.findings.iter().filter(|finding| finding.holds == Some(true)).count(), 3);
-        let off = outcome(&[pair((10.0, 20.0))], Vec::new());
-        assert_eq!(off.findings[0].holds, Some(false));
+        assert_eq!(mean.interval, None, "three loads say nothing about others");
+        assert_eq!(verdict(|at| 0.04 + 0.004 * at as f64, 0.001), Some(true));
+        assert_eq!(verdict(|at| -0.2 - 0.01 * at as f64, 0.001), Some(false));
+        assert_eq!(verdict(|at| 0.06 + 0.01 * at as f64, 0.001), None, "on both sides of the limit");
+        assert_eq!(verdict(|at| 0.11 + 0.002 * at as f64, 0.3), None, "as much as measurements differ");
+        assert_eq!(
+            verdict(|at| 0.01 * f64::from(at as u32 % 3), 0.3),
+            Some(true),
+            "noise only adds to errors"
+        );
+    }
+
+    #[test]
+    fn without_repetitions_an_error_may_be_noise() {
+        let of = |simulated: f64| outcome(&vec![pair((10.0, simulated)); 12], Vec::new()).findings[0].holds;
+        assert_eq!((of(10.5), of(20.0)), (Some(true), None));
     }
 
     #[test]
@@ -268,7 +314,7 @@ mod tests {
         let mut bare = pair((10.0, 10.0));
         bare.figures[2] = (0.0, 2.0);
         bare.figures[3] = (2.0, 2.0);
-        let said = outcome(&[bare], Vec::new());
+        let said = outcome(&vec![bare; 12], Vec::new());
         let holds: Vec<_> = said.findings.iter().map(|finding| finding.holds).collect();
         assert_eq!(holds, [Some(true), Some(true), Some(false)]);
         assert_eq!(said.findings[2].evidence, "not measured");

@@ -13,7 +13,7 @@ pub(crate) use solve::least_squares;
 
 pub use form::Form;
 pub use noise::Noise;
-pub use trial::{ALLOWED, Split, Trial};
+pub use trial::{ALLOWED, Split, Trial, own_interval};
 
 use linear::Linear;
 

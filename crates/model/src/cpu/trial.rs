@@ -102,14 +102,11 @@ impl Trial {
     /// From the error of each load and the repetitions of these loads.
     fn judged(form: String, errors: &[f64], loads: &[Vec<Observation>]) -> Option<Self> {
         let floor = Noise::of(loads).map(|noise| noise.floor);
-        let seen = (errors.len() >= FEWEST)
-            .then(|| bootstrap_ci95(errors, &[0.0], |errors, _| median_abs(errors)))
-            .flatten();
         Some(Self {
             form,
             loads: errors.len(),
             error: median_abs(errors)?,
-            interval: seen.zip(floor).map(|(seen, floor)| own_error(seen, floor)),
+            interval: floor.and_then(|floor| own_interval(errors, floor)),
             floor,
         })
     }
@@ -120,6 +117,16 @@ impl Trial {
     pub fn holds(&self) -> Option<bool> {
         within(self.interval?, ALLOWED)
     }
+}
+
+/// The 95 % interval of a model's own median error, from its relative errors for some loads. `floor` is the noise floor of
+/// the measurements. `None` if there are too few loads.
+#[must_use]
+pub fn own_interval(errors: &[f64], floor: f64) -> Option<(f64, f64)> {
+    let seen = (errors.len() >= FEWEST)
+        .then(|| bootstrap_ci95(errors, &[0.0], |errors, _| median_abs(errors)))
+        .flatten();
+    seen.map(|seen| own_error(seen, floor))
 }
 
 /// The interval of the model's own error, from that of the observed error. Noise can only add to an error, so the upper

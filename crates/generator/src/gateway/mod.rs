@@ -61,6 +61,9 @@ fn start(
     program.serve(START).map_err(GeneratorError::environment)
 }
 
+/// How long a client receives before the time is looked at, in nanoseconds.
+const STEP: u64 = 500_000_000;
+
 /// Receives for some time.
 fn wait(
     watcher: &mut Watcher,
@@ -68,32 +71,11 @@ fn wait(
     span: Duration,
     context: &Context<'_>,
 ) -> Result<(), GeneratorError> {
-    wait_beside(watcher, None, what, span, context)
-}
-
-/// How long a client receives before the time is looked at, in nanoseconds.
-const STEP: u64 = 500_000_000;
-/// The same if another client receives beside it.
-const STEP_BESIDE: u64 = 20_000_000;
-
-/// The same. A client whose delays do not matter may receive beside it: what has arrived for it, now and then.
-fn wait_beside(
-    watcher: &mut Watcher,
-    mut beside: Option<&mut Watcher>,
-    what: &str,
-    span: Duration,
-    context: &Context<'_>,
-) -> Result<(), GeneratorError> {
     let (start, end) = (clock::monotonic(), clock::monotonic() + nanos(span));
-    let step = if beside.is_some() { STEP_BESIDE } else { STEP };
     let mut progress = context.time(what, span);
     while clock::monotonic() < end && !context.is_ended() {
-        watcher.run_until(end.min(clock::monotonic() + step)).map_err(environment)?;
-        if let Some(beside) = &mut beside {
-            beside.run_until(clock::monotonic()).map_err(environment)?;
-        }
+        watcher.run_until(end.min(clock::monotonic() + STEP)).map_err(environment)?;
         progress.at((clock::monotonic() - start) / 1_000_000_000);
     }
-    beside.map_or(Ok(()), |beside| beside.check())?;
     watcher.check()
 }

@@ -1,20 +1,23 @@
 //! `bench gateway-opcua`: from other OPC UA servers to many clients. Starts the servers and one more that is not behind
 //! the gateway. Measures the delay of a direct client of that one. Then starts a gateway that reads the other servers, and
-//! clients that subscribe to all tags. Meanwhile the direct client goes on, so that servers with the gateway and with one
-//! client are compared at the same time and on the same CPU.
+//! clients that subscribe to all tags. Meanwhile the direct client goes on, in a thread on the CPU of the gateway, so that
+//! servers with the gateway and with one client are compared at the same time, and wake the same CPU.
 
 use super::watcher::{Seen, Watched, Watcher};
-use super::{HEAD, NAMESPACE, START, start, wait, wait_beside};
+use super::{HEAD, NAMESPACE, START, STEP, start, wait};
 use crate::account::{self, Account, Window};
-use crate::common::pin;
+use crate::common::{environment, pin};
 use crate::context::Context;
 use crate::context::nanos;
 use crate::error::GeneratorError;
 use crate::report::{Finished, Report};
 use crate::signals;
 use core::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use taktwerk_lab::program::{Program, Running};
+use taktwerk_load::clock;
 use taktwerk_load::process::{Process, Snapshot, Usage};
 use taktwerk_load::result::{Aggregated, AggregatedRequested, Unit};
 use taktwerk_load::specification::GatewayServers;
@@ -65,18 +68,15 @@ pub(crate) fn run(arguments: &GatewayServers, context: &Context<'_>) -> Result<F
         .map_err(|error| GeneratorError::Environment(format!("{}: {error}", table.display())))?;
     let gateway =
         start(&configuration(arguments, &servers), folder.path(), arguments.gateway_cpu.as_ref(), context)?;
-    let clients = Watcher::connect_all(
+    let mut clients = Watcher::connect_all(
         gateway.url(),
         arguments.clients,
         watched(arguments),
         arguments.interval,
         context,
     )?;
-    let mut both = [clients, direct()?];
-    let through = way(arguments, &mut both, gateway.pid(), (&servers, &apart), context)?;
-    for watcher in &mut both {
-        watcher.leave();
-    }
+    let through = way(arguments, &mut clients, &direct, gateway.pid(), (&servers, &apart), context)?;
+    clients.leave();
     Ok(report(arguments, gateway.url(), &alone, &through).finish(context, None))
 }
 
@@ -159,10 +159,47 @@ fn age(item: u32, value: &Variant, _: u64) -> Option<u64> {
     Some(nanos(now.saturating_sub(Duration::try_from_secs_f64(*seconds).ok()?)))
 }
 
-/// Measures the clients of the gateway, whose process is `pid`, and the servers, while the direct client goes on.
+/// Measures the clients of the gateway, whose process is `pid`, and the servers, while a direct client receives.
 fn way(
     arguments: &GatewayServers,
-    [clients, direct]: &mut [Watcher; 2],
+    clients: &mut Watcher,
+    direct: &(impl Fn() -> Result<Watcher, GeneratorError> + Sync),
+    pid: u32,
+    servers: (&[Running], &Running),
+    context: &Context<'_>,
+) -> Result<Way, GeneratorError> {
+    let stop = AtomicBool::new(false);
+    let (connected, is_connected) = mpsc::channel();
+    let cpus = arguments.gateway_cpu.as_ref();
+    let receive = || -> Result<(), GeneratorError> {
+        // Dropped at the end of this thread in any case, so that the other side does not wait for ever.
+        let connected = connected;
+        pin(cpus)?;
+        let mut watcher = direct()?;
+        let _ = connected.send(());
+        while !stop.load(Ordering::Relaxed) {
+            watcher.run_until(clock::monotonic() + STEP).map_err(environment)?;
+        }
+        watcher.leave();
+        watcher.check()
+    };
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(receive);
+        let way = match is_connected.recv() {
+            Ok(()) => compare(arguments, clients, pid, servers, context),
+            Err(_) => Err(GeneratorError::Environment("the direct client did not connect".to_owned())),
+        };
+        stop.store(true, Ordering::Relaxed);
+        let ended = receiving.join();
+        ended.map_err(|_| GeneratorError::Environment("the direct client ended".to_owned()))??;
+        way
+    })
+}
+
+/// Measures the clients of the gateway and the servers.
+fn compare(
+    arguments: &GatewayServers,
+    clients: &mut Watcher,
     pid: u32,
     (servers, apart): (&[Running], &Running),
     context: &Context<'_>,
@@ -171,11 +208,11 @@ fn way(
         let all = servers.iter().chain([apart]);
         all.map(|server| Process::new(server.pid()).snapshot().map_err(GeneratorError::environment)).collect()
     };
-    wait_beside(clients, Some(direct), "warming up", arguments.warmup, context)?;
+    wait(clients, "warming up", arguments.warmup, context)?;
     clients.take();
     let before = snapshots()?;
     let window = Window::open(account::server_process(Some(pid))?, clients.port())?;
-    wait_beside(clients, Some(direct), "clients of the gateway", arguments.duration, context)?;
+    wait(clients, "clients of the gateway", arguments.duration, context)?;
     let account = window.close()?;
     let after = snapshots()?;
     let mut behind: Vec<f64> =

@@ -35,7 +35,7 @@ pub(super) struct Seen {
 
 /// Time since a value changed at its source, in nanoseconds, if the value contains it. Arguments: index of the tag,
 /// value, and monotonic time.
-pub(super) type AgeOf = Box<dyn Fn(u32, &Variant, u64) -> Option<u64>>;
+pub(super) type AgeOf = Box<dyn Fn(u32, &Variant, u64) -> Option<u64> + Send>;
 
 /// What to subscribe to.
 pub(super) struct Watched {

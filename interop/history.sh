@@ -104,8 +104,8 @@ check "a where clause holds others back" $? "$(cat "$work/out" "$work/error")"
 ours events "$url" "$plant" -n 2 --json --filter 'oftype OffNormalAlarmType' --select ConditionName ActiveState/Id AckedState/Id
 [ "$(grep -c '"AckedState/Id":false,"ActiveState/Id":true,"ConditionName":"Alarm"' "$work/out")" = 2 ]
 check "an alarm and its states" $? "$(cat "$work/out" "$work/error")"
-ours events "$url" "$plant" -n 1 --json --filter 'oftype SystemEventType' -d 1s
-[ ! -s "$work/out" ]
+ours events "$url" "$plant" -n 1 --json --filter 'oftype SystemEventType' -d 1s &&
+    [ ! -s "$work/out" ]
 check "no event of another type" $? "$(cat "$work/out")"
 ours alarms "$url" --list
 grep -q 'ConditionRefresh' "$work/error"

@@ -10,7 +10,7 @@
 #                             and without o6-server-nodiag. Not for OUT_DIR's default: the laboratory measures those
 #   PUBSUB_TOO=1              o6-pubsub and o6-pubsub-bench as well (another build of the library, over mbedTLS: its
 #                             OpenSSL side has no message security for PubSub)
-#   ALARMS_TOO=1              o6-alarms as well: a third build of the library, with alarms and the full namespace 0, whose
+#   ALARMS_TOO=1              o6-alarms as well: another build of the library, with alarms and the full namespace 0, whose
 #                             NodeSet `cargo xtask nodesets` fetches
 #
 # The programs end up in OUT_DIR/bin. Running it again when nothing has changed takes no time.
@@ -138,14 +138,12 @@ if [ "$pubsub" = 1 ]; then
 fi
 if [ "$alarms" = 1 ]; then
     # The library has these files only in its repository. Its own lists of identifiers fit any later NodeSet.
-    (cd "$here/../.." && cargo xtask nodesets >&2) || die "the published NodeSets cannot be fetched"
+    nodesets=$(cd "$here/../.." && cargo xtask nodesets) || die "the published NodeSets cannot be fetched"
     mkdir -p "$out/nodesets/Schema"
-    cp "$source"/tools/schema/*.csv "$out/nodesets/Schema/"
-    cp "$here"/../../target/codegen/node-opcua-nodesets-*/package/nodesets/Opc.Ua.NodeSet2.xml \
-        "$here"/../../target/codegen/node-opcua-nodesets-*/package/nodesets/Opc.Ua.Types.bsd "$out/nodesets/Schema/" ||
+    cp "$source"/tools/schema/*.csv "$nodesets/Opc.Ua.NodeSet2.xml" "$nodesets/Opc.Ua.Types.bsd" "$out/nodesets/Schema/" ||
         die "the published NodeSets have no namespace 0"
     library library-alarms -DUA_NAMESPACE_ZERO=FULL -DUA_ENABLE_SUBSCRIPTIONS_ALARMS_CONDITIONS=ON \
-        -DUA_NODESET_DIR="$out/nodesets"
+        -DUA_NODESET_DIR="$out/nodesets" -DPEER_NODESET="$(cksum <"$out/nodesets/Schema/Opc.Ua.NodeSet2.xml")"
     programs library-alarms -DPEER_ALARMS=ON
     echo "$now" >"$out/alarms.stamp"
 fi

@@ -78,7 +78,7 @@ archive() {
         check 'archive: the program is static' is_static "$folder/bin/taktwerk"
     fi
     if [ "$kind" = release ]; then
-        check 'archive: it has every destination' has_destinations "$folder/bin/taktwerk"
+        check 'archive: it has Kafka, NATS and Parquet' has_destinations "$folder/bin/taktwerk"
     fi
     check 'archive: the version is that of the file' sh -c "'$folder/bin/taktwerk' --version | grep -F '$version'"
     client=$folder/bin/taktwerk
@@ -258,7 +258,9 @@ trap 'rm -rf "$scratch"' EXIT
 check 'digests are those of the files' sh -c "cd '$results' && sha256sum --check --quiet SHA256SUMS"
 if [ "$kind" = release ]; then
     materials=$results/taktwerk-$version-bom.cdx.json
-    check 'bill of materials: names what is linked' grep -q '"name": "rusqlite"' "$materials"
+    for crate in rusqlite rskafka async-nats parquet; do
+        check "bill of materials: names $crate" grep -q "\"name\": \"$crate\"" "$materials"
+    done
     # shellcheck disable=SC2016 # no shell expands it
     check 'bill of materials: no path of this machine' sh -c '! grep -F "file:///" "$1"' sh "$materials"
 fi

@@ -79,6 +79,8 @@ const STEPS: &[Step] = &[
     slow("interoperability", "interop/all.sh", &[]),
     // It needs a JDK and Maven.
     Step { from: Extent::Nightly, ..step("Milo as a client", "interop/milo.sh", &[]) },
+    // Both C libraries: types of one may not exist, or not be shared by threads, in the other.
+    Step { from: Extent::Nightly, ..step("packages as released", XTASK, &["dist", "--machine", "x86_64"]) },
     // They need a build of open62541 with the full namespace 0.
     Step {
         environment: &[("ALARMS_TOO", "1")],

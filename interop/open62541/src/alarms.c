@@ -50,7 +50,7 @@ static UA_Boolean state(UA_Server *server, const char *field) {
     must(found.statusCode, field);
     UA_Variant value;
     must(UA_Server_readValue(server, found.targets[0].targetId.nodeId, &value), field);
-    UA_Boolean is_true = *(UA_Boolean *)value.data;
+    UA_Boolean is_true = UA_Variant_hasScalarType(&value, &UA_TYPES[UA_TYPES_BOOLEAN]) && *(UA_Boolean *)value.data;
     UA_Variant_clear(&value);
     UA_BrowsePathResult_clear(&found);
     return is_true;

@@ -8,7 +8,7 @@ use std::process::Command;
 /// The oldest supported C library: that of Debian 11, Ubuntu 20.04 and RHEL 9.
 pub(super) const GLIBC: &str = "2.31";
 
-/// Features of the command beyond the default ones: who installs a package has no compiler to add a destination.
+/// Features of the command beyond the default ones. Users of packages cannot build it again with other features.
 pub(super) const FEATURES: &str = "kafka,nats,parquet";
 
 /// The programs for a machine.

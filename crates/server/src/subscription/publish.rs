@@ -168,7 +168,8 @@ impl Engine {
         if self.take_queued_slice() {
             return;
         }
-        // A flood of events: a turn is for items and requests, or for messages, so that others wait for one of both.
+        // A flood of events: a turn is for items, or for messages, so that others wait for one of both. Requests that were
+        // answered with events in this turn count, unless the last turn was for items: a turn has at most twice the weight.
         let is_for_messages = core::mem::replace(&mut self.messages_first, false);
         if !is_for_messages
             && (self.take_event_slice(space, now) || self.served_events.are_enough(now.instant))

@@ -43,11 +43,16 @@ has_destinations() { # program
     mkdir -p "$scratch/destinations"
     cat >"$scratch/destinations/gateway.toml" <<END
 [server]
-state = "state"
+bind = ["127.0.0.1:0"]
+[identities]
+anonymous = true
 [[source]]
 name = "signals"
 type = "simulation"
-tags = [{ name = "Level", signal = "sine" }]
+[[tag]]
+source = "signals"
+name = "Level"
+signal = "sine"
 [[destination]]
 name = "kafka"
 type = "kafka"
